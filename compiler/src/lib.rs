@@ -1,0 +1,1 @@
+//! The compiler: programs, schedules, proofs, kernels and CUDA text.

@@ -1,0 +1,1 @@
+//! The collective attribute: a shim over quadrille-dsl.

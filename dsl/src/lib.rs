@@ -1,0 +1,1 @@
+//! The language: Rust syntax to programs.

@@ -1,0 +1,1 @@
+//! The runtime: NVRTC, worlds, launch.

@@ -1,0 +1,1 @@
+//! Virtual GPUs: execute PTX on the CPU.
