@@ -1,1 +1,28 @@
-//! The compiler: programs, schedules, proofs, kernels and CUDA text.
+//! The compiler: chunk-movement programs, the schedules they are lowered to, the proofs, the kernels and their
+//! CUDA text.
+//!
+//! ```text
+//! Program --lower--> Schedule --verify--> Verified<Schedule> --build--> Verified<Kernel> --emit--> CUDA C++
+//! ```
+//!
+//! This crate knows neither Rust syntax, nor the CUDA driver, nor files. Modules stand in data order.
+
+#![forbid(unsafe_code)]
+
+pub mod ids;
+
+pub mod diagnostic;
+
+pub mod kind;
+
+pub mod dtype;
+
+pub mod domain;
+
+pub mod program;
+
+pub mod record;
+
+pub mod collective;
+
+pub mod verify;

@@ -1,0 +1,22 @@
+//! What stage 2 needs to know of a world.
+
+/// The machine a schedule is proved for. The macro proves for [`Domain::full_mesh`]; a world yields its own at load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// World size.
+    pub ranks: u32,
+    /// Whether every rank maps every peer's user buffers at the same window and offset (put and get need it).
+    pub symmetric: bool,
+    /// Most thread blocks of one rank that are guaranteed to be resident at once.
+    pub block_cap: u32,
+}
+
+/// Thread blocks a rank may use unless the user says otherwise.
+pub const DEFAULT_BLOCK_CAP: u32 = 32;
+
+impl Domain {
+    /// `ranks` GPUs, each linked to each, with symmetric buffers and room for [`DEFAULT_BLOCK_CAP`] blocks.
+    pub fn full_mesh(ranks: u32) -> Domain {
+        Domain { ranks, symmetric: true, block_cap: DEFAULT_BLOCK_CAP }
+    }
+}
