@@ -26,3 +26,7 @@ pub mod record;
 pub mod collective;
 
 pub mod verify;
+
+pub mod abi;
+
+pub mod emit;

@@ -1,0 +1,289 @@
+//! The contract between a kernel and whoever launches it: the parameter block, the counter region, the status record
+//! and the call hash. The device side is `emit/device/abi.cuh`; both change together, with [`VERSION`].
+
+use crate::dtype::{DType, RedOp};
+use crate::ids::{Place, Rank, ThreadBlock};
+use std::hash::Hasher;
+
+/// Version of the layout below, in the first word of the parameter block.
+pub const VERSION: u32 = 1;
+
+/// The parameter block of one rank's launch: the kernel's only parameter.
+///
+/// C layout, little endian, every field at its natural alignment:
+/// `u32 version, u32 rank, u64 count, u32 hash, u32 reserved, u64 spin_limit, u64 abort, u64 status, u64 multicast,
+/// u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// The launching rank.
+    pub rank: Rank,
+    /// Elements of one unit (the `count` of NCCL's call of this kind).
+    pub count: u64,
+    /// The call hash ([`call_hash`]), compared between ranks by the start signals.
+    pub hash: u32,
+    /// Polls before a wait gives up; 0 for no limit. Not read by this version's kernels.
+    pub spin_limit: u64,
+    /// Address of the abort word; 0 for none. Not read by this version's kernels.
+    pub abort: u64,
+    /// Address of this rank's [`StatusRecord`], zero at the launch.
+    pub status: u64,
+    /// Multicast address of the windows; 0 for none. Not read by this version's kernels.
+    pub multicast: u64,
+    /// The input of each rank as this rank reaches it; equals `output` where the collective is in place. 0 where a
+    /// rank has none.
+    pub input: Vec<u64>,
+    /// The output of each rank as this rank reaches it.
+    pub output: Vec<u64>,
+    /// The scratch of each rank; 0 where the program has none.
+    pub scratch: Vec<u64>,
+    /// The counter region of each rank ([`CounterLayout`]).
+    pub counters: Vec<u64>,
+}
+
+impl Params {
+    /// The block's bytes for a kernel of `input.len()` ranks.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(56 + 32 * self.input.len());
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend(self.rank.0.to_le_bytes());
+        bytes.extend(self.count.to_le_bytes());
+        bytes.extend(self.hash.to_le_bytes());
+        bytes.extend(0u32.to_le_bytes());
+        let scalars = [self.spin_limit, self.abort, self.status, self.multicast];
+        let tables = [&self.input, &self.output, &self.scratch, &self.counters];
+        for word in scalars.iter().chain(tables.into_iter().flatten()) {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+/// What a counter counts. Start words are `{sequence: high 32, hash: low 32}`, data words plain 64-bit counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum CounterKind {
+    /// The writing rank's kernel has begun; written by its block 0.
+    Start,
+    /// A step of the writing block is done.
+    Data,
+}
+
+impl CounterKind {
+    /// The word in the text form.
+    pub fn name(self) -> &'static str {
+        match self {
+            CounterKind::Start => "start",
+            CounterKind::Data => "data",
+        }
+    }
+}
+
+/// Where counters lie in a rank's counter region. The region has three equal parts of [`CounterLayout::words`] 64-bit
+/// words: the flags that peers write, what this rank expects of each flag, and what this rank has sent to each
+/// peer's. Part and index follow from the counter alone, whatever the program, so programs share the region. All
+/// zero at first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CounterLayout {
+    /// World size.
+    pub ranks: u32,
+    /// Most thread blocks a rank may have.
+    pub block_cap: u32,
+}
+
+/// A part of the counter region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CounterPart {
+    /// Written by the peer, polled here.
+    Flag,
+    /// What the waiting block expected when the last call ended.
+    Expected,
+    /// What the writing block had sent when the last call ended.
+    Sent,
+}
+
+impl CounterLayout {
+    /// 64-bit words of one part.
+    pub fn words(&self) -> u64 {
+        let (n, cap) = (u64::from(self.ranks), u64::from(self.block_cap));
+        n * cap + n * cap * cap
+    }
+
+    /// Bytes of a rank's whole region.
+    pub fn bytes(&self) -> u64 {
+        3 * 8 * self.words()
+    }
+
+    /// Index in a part: of the word about `peer` for this rank's `own` block. A data counter has a word a pair of
+    /// blocks, a start counter (always from block 0) a word a waiting block.
+    pub fn word(&self, kind: CounterKind, peer: Place, own: ThreadBlock, part: CounterPart) -> u64 {
+        let cap = u64::from(self.block_cap);
+        let rank = u64::from(peer.rank.0);
+        let (peer, own) = (u64::from(peer.block.0), u64::from(own.0));
+        match (kind, part) {
+            (CounterKind::Start, CounterPart::Sent) => rank * cap + peer,
+            (CounterKind::Start, _) => rank * cap + own,
+            (CounterKind::Data, _) => u64::from(self.ranks) * cap + (rank * cap + peer) * cap + own,
+        }
+    }
+
+    /// What a byte offset in the region holds: part, kind, peer and own block; `None` past the end. Start words that
+    /// are flags or expectations have peer block 0, those that count what was sent have own block 0.
+    pub fn describe(&self, offset: u64) -> Option<(CounterPart, CounterKind, Place, ThreadBlock)> {
+        let (words, cap) = (self.words(), u64::from(self.block_cap));
+        let index = offset / 8;
+        let part = match index / words {
+            0 => CounterPart::Flag,
+            1 => CounterPart::Expected,
+            2 => CounterPart::Sent,
+            _ => return None,
+        };
+        let index = index % words;
+        let place =
+            |rank: u64, block: u64| Place { rank: Rank(rank as u32), block: ThreadBlock(block as u32) };
+        let starts = u64::from(self.ranks) * cap;
+        Some(if index >= starts {
+            let index = index - starts;
+            let peer = place(index / (cap * cap), index / cap % cap);
+            (part, CounterKind::Data, peer, ThreadBlock((index % cap) as u32))
+        } else if part == CounterPart::Sent {
+            (part, CounterKind::Start, place(index / cap, index % cap), ThreadBlock(0))
+        } else {
+            (part, CounterKind::Start, place(index / cap, 0), ThreadBlock((index % cap) as u32))
+        })
+    }
+}
+
+/// What a kernel reports when it gives up: 8 words of 32 bits in device memory, `code` stored last with release.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StatusRecord {
+    /// 0: nothing; 1: a peer's call differs ([`StatusRecord::MISMATCH`]).
+    pub code: u32,
+    /// The reporting rank.
+    pub rank: u32,
+    /// Its block.
+    pub block: u32,
+    /// Index of the waiting step in that block of the schedule.
+    pub step: u32,
+    /// The rank waited for.
+    pub peer: u32,
+    /// The word wanted (its low half: the own call hash).
+    pub wanted: u32,
+    /// The word seen (its low half: the peer's call hash).
+    pub seen: u32,
+}
+
+impl StatusRecord {
+    /// `code` of a call mismatch.
+    pub const MISMATCH: u32 = 1;
+    /// Bytes of a record.
+    pub const BYTES: u64 = 32;
+    /// Byte offset of `code`.
+    pub const CODE_OFFSET: u64 = 0;
+
+    /// Reads a record; `None` if there are fewer than [`StatusRecord::BYTES`] bytes or the code is 0.
+    pub fn decode(bytes: &[u8]) -> Option<StatusRecord> {
+        let word = |i: usize| Some(u32::from_le_bytes(bytes.get(4 * i..4 * i + 4)?.try_into().ok()?));
+        let record = StatusRecord {
+            code: word(0)?,
+            rank: word(1)?,
+            block: word(2)?,
+            step: word(3)?,
+            peer: word(4)?,
+            wanted: word(5)?,
+            seen: word(6)?,
+        };
+        (record.code != 0).then_some(record)
+    }
+}
+
+/// The hash that ranks compare before they touch each other's memory: equal for equal (kernel, count, type, operator,
+/// window offsets). `kernel` is the hash of the kernel's text, which fixes program, schedule, type and operator;
+/// `offsets` are the window offsets of input and output, equal on every rank.
+pub fn call_hash(kernel: u64, count: u64, dtype: DType, op: RedOp, offsets: &[u64]) -> u32 {
+    let mut hash = Fnv::default();
+    hash.write_u64(kernel);
+    hash.write_u64(count);
+    hash.write(dtype.name().as_bytes());
+    hash.write(op.name().as_bytes());
+    for &offset in offsets {
+        hash.write_u64(offset);
+    }
+    let wide = hash.finish();
+    (wide ^ (wide >> 32)) as u32
+}
+
+/// Hash of a text, the same on every machine and in every version.
+pub fn text_hash(text: &str) -> u64 {
+    let mut hash = Fnv::default();
+    hash.write(text.as_bytes());
+    hash.finish()
+}
+
+/// FNV-1a, 64 bit (Fowler, Noll, Vo), finished by a multiply-xorshift so that the low half depends on every byte.
+struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.write(&word.to_le_bytes());
+    }
+
+    fn finish(&self) -> u64 {
+        let mixed = (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ (mixed >> 32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_word_of_its_own() {
+        let layout = CounterLayout { ranks: 3, block_cap: 4 };
+        for part in [CounterPart::Flag, CounterPart::Expected, CounterPart::Sent] {
+            let mut seen = std::collections::HashSet::new();
+            for rank in 0..3 {
+                for peer in 0..4 {
+                    let peer = Place { rank: Rank(rank), block: ThreadBlock(peer) };
+                    for own in 0..4 {
+                        let word = layout.word(CounterKind::Data, peer, ThreadBlock(own), part);
+                        assert!(word < layout.words() && seen.insert(word));
+                    }
+                }
+                for block in 0..4 {
+                    let (peer, own) = if part == CounterPart::Sent { (block, 0) } else { (0, block) };
+                    let peer = Place { rank: Rank(rank), block: ThreadBlock(peer) };
+                    let word = layout.word(CounterKind::Start, peer, ThreadBlock(own), part);
+                    assert!(word < layout.words() && seen.insert(word));
+                    let offset = 8 * (word + layout.words() * part as u64);
+                    assert_eq!(
+                        layout.describe(offset),
+                        Some((part, CounterKind::Start, peer, ThreadBlock(own)))
+                    );
+                }
+            }
+            assert_eq!(seen.len() as u64, layout.words());
+        }
+        assert_eq!(layout.describe(layout.bytes()), None);
+    }
+
+    #[test]
+    fn the_call_hash_depends_on_each_part() {
+        let base = call_hash(1, 1000, DType::F32, RedOp::Sum, &[0, 0]);
+        assert_ne!(base, call_hash(2, 1000, DType::F32, RedOp::Sum, &[0, 0]));
+        assert_ne!(base, call_hash(1, 1001, DType::F32, RedOp::Sum, &[0, 0]));
+        assert_ne!(base, call_hash(1, 1000, DType::Bf16, RedOp::Sum, &[0, 0]));
+        assert_ne!(base, call_hash(1, 1000, DType::F32, RedOp::Sum, &[0, 16]));
+    }
+}
