@@ -6,7 +6,6 @@ use crate::cli::{ranks, run, source};
 use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_runtime::nvrtc;
 use serde::Serialize;
 use std::io::{self, Write};
