@@ -166,7 +166,6 @@ pub(crate) fn file(run: &Run, out: &mut Output) -> Result<(), Failure> {
 pub(crate) fn collective(collective: &Collective, options: &Options, out: &mut Output) -> Result<(), Failure> {
     let ranks = ranks::one(collective, options.ranks)?;
     let (world, why) = choose(ranks, options)?;
-    out.line(format!("{}: {why}", world.describe()));
     out.field("world", json!({ "kind": "virtual", "ranks": ranks, "why": why }));
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
@@ -180,7 +179,8 @@ pub(crate) fn collective(collective: &Collective, options: &Options, out: &mut O
     let shape = collective.program(ranks)?.shape;
     let count = collective.kind.count(options.bytes.0, dtype, ranks);
     enough_memory(&shape, collective.kind.bytes(count, dtype, ranks))?;
-    collective.cuda(&world.domain(), dtype, op)?;
+    collective.verified(&world.domain())?;
+    out.line(format!("{}: {why}", world.describe()));
     let nvrtc = nvrtc::provide(nvrtc::announce)?;
     out.field("nvrtc", json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }));
     let calls = Calls { collective, options, shape, count };
