@@ -11,6 +11,8 @@
 
 pub mod ids;
 
+pub mod location;
+
 pub mod diagnostic;
 
 pub mod kind;
@@ -25,8 +27,14 @@ pub mod record;
 
 pub mod collective;
 
+pub mod abi;
+
+pub mod schedule;
+
+pub mod lower;
+
 pub mod verify;
 
-pub mod abi;
+pub mod kernel;
 
 pub mod emit;
