@@ -9,6 +9,8 @@
 
 #![forbid(unsafe_code)]
 
+mod words;
+
 pub mod ids;
 
 pub mod location;
