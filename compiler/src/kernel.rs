@@ -220,7 +220,12 @@ impl Formulas {
             n => format!("links {}..{}", links.first, links.first + n),
         };
         let (rank, block) = (links.rank.text(self.0), links.block.text(self.0));
-        writeln!(f, "  {numbers}: {} {word} r[{rank}].b[{block}], {} a call", links.kind.name(), links.advance)
+        writeln!(
+            f,
+            "  {numbers}: {} {word} r[{rank}].b[{block}], {} a call",
+            links.kind.name(),
+            links.advance
+        )
     }
 
     fn runs(&self, f: &mut fmt::Formatter<'_>, runs: &[LinkRun], sign: &str) -> fmt::Result {

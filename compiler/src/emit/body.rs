@@ -11,7 +11,8 @@ use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links
 pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     let mut tables = Tables::new(kernel);
     // The branches first: they say which tables there are.
-    let branches: Vec<Branch> = kernel.classes.iter().map(|class| branch(kernel, class, &mut tables)).collect();
+    let branches: Vec<Branch> =
+        kernel.classes.iter().map(|class| branch(kernel, class, &mut tables)).collect();
     let mut text = head(kernel);
     let (classes, members) = dispatch(kernel);
     let one_class = classes.iter().all(|&c| c == 0);
@@ -150,7 +151,9 @@ fn code(
             let signals: String = per_run(kernel, runs, |run, first_thread| {
                 let (first, count, value) = (run.first, run.count, run.value);
                 match kind_of(class, run.first) {
-                    CounterKind::Start => format!("      signal_start(p, links, {first}, {count}, {first_thread});\n"),
+                    CounterKind::Start => {
+                        format!("      signal_start(p, links, {first}, {count}, {first_thread});\n")
+                    }
                     CounterKind::Data => {
                         format!("      signal_data(links, {first}, {count}, {value}, {first_thread});\n")
                     }
@@ -211,7 +214,9 @@ fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String
         }
     });
     if any_start {
-        format!("      {{\n        bool failed = false;\n{polls}        if (leave(failed)) return;\n      }}\n")
+        format!(
+            "      {{\n        bool failed = false;\n{polls}        if (leave(failed)) return;\n      }}\n"
+        )
     } else {
         format!("{polls}      block_sync();\n")
     }

@@ -42,7 +42,8 @@ impl Formula {
         match self {
             Formula::Modular { rank, block, index, add, scale, offset } => {
                 let term = |a: u32, b: u32| u64::from(a) * u64::from(b);
-                let sum = term(*rank, at.rank.0) + term(*block, at.block.0) + term(*index, i) + u64::from(*add);
+                let sum =
+                    term(*rank, at.rank.0) + term(*block, at.block.0) + term(*index, i) + u64::from(*add);
                 ((sum % u64::from(ranks)) as u32).wrapping_mul(*scale).wrapping_add(*offset)
             }
             Formula::Constant { value, index } => value + index * i,
@@ -81,10 +82,18 @@ impl Formula {
         match (self, other) {
             (
                 Formula::Modular { rank, block, index, add, scale, offset },
-                Formula::Modular { rank: rank2, block: block2, index: 0, add: add2, scale: scale2, offset: offset2 },
+                Formula::Modular {
+                    rank: rank2,
+                    block: block2,
+                    index: 0,
+                    add: add2,
+                    scale: scale2,
+                    offset: offset2,
+                },
             ) if (rank, block, scale, offset) == (rank2, block2, scale2, offset2) => {
                 let step = if i == 1 { (add2 + ranks - add) % ranks } else { *index };
-                let fits = (u64::from(*add) + u64::from(step) * u64::from(i)) % u64::from(ranks) == u64::from(*add2);
+                let fits =
+                    (u64::from(*add) + u64::from(step) * u64::from(i)) % u64::from(ranks) == u64::from(*add2);
                 let with = |index| Formula::Modular {
                     rank: *rank,
                     block: *block,
@@ -119,9 +128,14 @@ impl Formula {
                     terms.push(add.to_string());
                 }
                 let sum = terms.join(" + ");
-                let mut text = if terms.len() == 1 && sum == "RANK" { sum } else { format!("({sum}) % {ranks}") };
+                let mut text =
+                    if terms.len() == 1 && sum == "RANK" { sum } else { format!("({sum}) % {ranks}") };
                 if *scale > 1 {
-                    text = if text == "RANK" { format!("RANK * {scale}") } else { format!("({text}) * {scale}") };
+                    text = if text == "RANK" {
+                        format!("RANK * {scale}")
+                    } else {
+                        format!("({text}) * {scale}")
+                    };
                 }
                 if *offset > 0 {
                     text.push_str(&format!(" + {offset}"));

@@ -42,7 +42,8 @@ impl Kernel {
             }
         }
         let arrivals = |runs: &[LinkRun]| -> Option<Vec<Arrival>> {
-            let each = runs.iter().flat_map(|run| (run.first..run.first + run.count).map(|link| (link, run.value)));
+            let each =
+                runs.iter().flat_map(|run| (run.first..run.first + run.count).map(|link| (link, run.value)));
             each.map(|(link, value)| Some(Arrival { counter: links.get(link as usize)?.0, value })).collect()
         };
         let slices = |operands: &[Operand]| -> Vec<Slice> {
@@ -71,7 +72,8 @@ impl Kernel {
                 KernelAction::BlockSync => Action::BlockSync,
             });
         }
-        let side = |end| links.iter().filter(move |l| l.1 == end).map(|&(counter, _, by)| (counter, by)).collect();
+        let side =
+            |end| links.iter().filter(move |l| l.1 == end).map(|&(counter, _, by)| (counter, by)).collect();
         Some(Unrolled { actions, signals, expects: side(End::Waiter), sends: side(End::Writer) })
     }
 }

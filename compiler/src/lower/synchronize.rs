@@ -130,7 +130,8 @@ impl Walk<'_> {
 
     /// For each rank: of every other rank's block the last operation that touches its buffers, latest first.
     fn last_touches(&self) -> Vec<Vec<(usize, OpId)>> {
-        let mut last: Vec<FxHashMap<Place, (usize, OpId)>> = vec![FxHashMap::default(); self.out.starts.len()];
+        let mut last: Vec<FxHashMap<Place, (usize, OpId)>> =
+            vec![FxHashMap::default(); self.out.starts.len()];
         for (at, &op) in self.placement.order.iter().enumerate() {
             for rank in self.touched(op) {
                 last[rank.0 as usize].insert(self.placement.place[op.0 as usize], (at, op));

@@ -26,7 +26,11 @@ impl Schedule {
     pub fn parse(text: &str) -> Result<Schedule, ParseError> {
         let mut lines = (1u32..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
         let Some((number, first)) = lines.next() else {
-            return Err(ParseError { line: 1, column: 1, problem: "an empty text is no schedule".to_owned() });
+            return Err(ParseError {
+                line: 1,
+                column: 1,
+                problem: "an empty text is no schedule".to_owned(),
+            });
         };
         let mut schedule = header(&mut Cursor::new(number, first))?;
         for (number, line) in lines {
@@ -74,7 +78,9 @@ fn open_block(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseE
     let place = at.place()?;
     let last = schedule.blocks.iter().rposition(|blocks| !blocks.is_empty()).unwrap_or(0);
     let Some(blocks) = schedule.blocks.get_mut(place.rank.0 as usize) else {
-        return Err(at.error(format!("{} is outside the world of {} ranks", place.rank, schedule.shape.ranks)));
+        return Err(
+            at.error(format!("{} is outside the world of {} ranks", place.rank, schedule.shape.ranks))
+        );
     };
     if (place.rank.0 as usize) < last || place.block.0 as usize != blocks.len() {
         return Err(at.error(format!("{place} is out of order: ranks ascend, and blocks count from b0")));

@@ -37,7 +37,8 @@ pub(super) fn deadlock(sites: &Sites<'_>, ended: &Ended) -> Vec<Diagnostic> {
     }
     if ended.stuck.len() > cycle.len() {
         let more = ended.stuck.len() - cycle.len();
-        finding = finding.note(format!("{more} more block{} wait behind them", if more == 1 { "" } else { "s" }));
+        finding =
+            finding.note(format!("{more} more block{} wait behind them", if more == 1 { "" } else { "s" }));
     }
     vec![finding]
 }
@@ -46,7 +47,9 @@ pub(super) fn deadlock(sites: &Sites<'_>, ended: &Ended) -> Vec<Diagnostic> {
 fn blocked_by(sites: &Sites<'_>, ended: &Ended, block: usize) -> Option<(Stamp, Arrival)> {
     let &(_, step) = ended.stuck.iter().find(|(b, _)| *b == block)?;
     let schedule = sites.schedule;
-    let Action::Wait(arrivals) = &schedule.block(sites.blocks.place(block))?.steps[step].action else { return None };
+    let Action::Wait(arrivals) = &schedule.block(sites.blocks.place(block))?.steps[step].action else {
+        return None;
+    };
     let unmet = arrivals.iter().find(|arrival| {
         let writer = sites.blocks.number(arrival.counter.writer);
         let Some(&(_, reached)) = ended.stuck.iter().find(|(b, _)| *b == writer) else { return false };

@@ -31,7 +31,11 @@ pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
                         let count = signals.entry(*counter).or_default();
                         *count += 1;
                         if counter.kind == CounterKind::Start && *count > 1 {
-                            form.breach(place, i, format_args!("signals `{counter}` a second time in one call"));
+                            form.breach(
+                                place,
+                                i,
+                                format_args!("signals `{counter}` a second time in one call"),
+                            );
                         }
                     }
                 }
@@ -52,7 +56,9 @@ pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
                     form.breach(
                         place,
                         i,
-                        format_args!("waits for signal {value} of `{counter}`, which is signalled {count} times"),
+                        format_args!(
+                            "waits for signal {value} of `{counter}`, which is signalled {count} times"
+                        ),
                     );
                 }
             }
@@ -79,16 +85,24 @@ impl Form<'_> {
     fn breach(&mut self, place: Place, step: usize, what: impl std::fmt::Display) {
         let at = self.sites.stamp(place, step);
         let message = format!("step {step} of {place} {what}");
-        self.findings.push(Diagnostic::new(Check::Form, self.sites.loc(at), message).note(self.sites.name(at)));
+        self.findings
+            .push(Diagnostic::new(Check::Form, self.sites.loc(at), message).note(self.sites.name(at)));
     }
 
     fn world(&mut self, domain: &Domain) {
         let (schedule, program) = (self.sites.schedule, self.sites.program);
         if schedule.shape != program.shape {
-            self.finding(format!("the schedule is for {}, the program for {}", schedule.shape, program.shape));
+            self.finding(format!(
+                "the schedule is for {}, the program for {}",
+                schedule.shape, program.shape
+            ));
         }
         if schedule.blocks.len() != domain.ranks as usize {
-            self.finding(format!("the schedule has {} ranks, the world {}", schedule.blocks.len(), domain.ranks));
+            self.finding(format!(
+                "the schedule has {} ranks, the world {}",
+                schedule.blocks.len(),
+                domain.ranks
+            ));
         }
         for (rank, blocks) in schedule.blocks.iter().enumerate() {
             if blocks.is_empty() {
@@ -98,7 +112,9 @@ impl Form<'_> {
         let moves_afar = |schedule: &Schedule| {
             schedule.places().any(|(place, block)| {
                 block.steps.iter().any(|s| match &s.action {
-                    Action::Move { sources, dests } => sources.iter().chain(dests).any(|s| s.rank != place.rank),
+                    Action::Move { sources, dests } => {
+                        sources.iter().chain(dests).any(|s| s.rank != place.rank)
+                    }
                     _ => false,
                 })
             })

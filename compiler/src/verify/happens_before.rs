@@ -119,7 +119,8 @@ pub(super) fn walk(schedule: &Schedule, blocks: &Blocks, observers: &mut [&mut d
             walk.next[block] += 1;
         }
     }
-    let stuck = (0..blocks.len()).filter(|&b| walk.next[b] < steps[b].len()).map(|b| (b, walk.next[b])).collect();
+    let stuck =
+        (0..blocks.len()).filter(|&b| walk.next[b] < steps[b].len()).map(|b| (b, walk.next[b])).collect();
     Ended { clocks: walk.clocks, stuck }
 }
 
@@ -137,8 +138,11 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Carries out one step; false if the block has to wait.
     fn step(&mut self, block: usize, step: &Step, observers: &mut [&mut dyn Observe]) -> bool {
-        let at =
-            Stamp { block: block as u32, step: self.next[block] as u32, phase: self.clocks[block].phases[block] };
+        let at = Stamp {
+            block: block as u32,
+            step: self.next[block] as u32,
+            phase: self.clocks[block].phases[block],
+        };
         match &step.action {
             Action::Wait(arrivals) => {
                 if let Some(missing) = arrivals.iter().find(|a| !self.arrived(a)) {

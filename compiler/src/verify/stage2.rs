@@ -1,5 +1,6 @@
 //! Stage 2: the checks of a lowered schedule, for every interleaving and every sequence of calls.
 
+use super::Verified;
 use super::data_race::DataRaces;
 use super::deadlock::deadlock;
 use super::entry_exit::EntryExit;
@@ -9,7 +10,6 @@ use super::invariant::Invariant;
 use super::residency::residency;
 use super::site::Sites;
 use super::translation::Translation;
-use super::Verified;
 use crate::diagnostic::Diagnostic;
 use crate::domain::Domain;
 use crate::program::Program;
