@@ -34,26 +34,33 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     let most_links = kernel.classes.iter().map(Class::link_count).max().unwrap_or(0).max(1);
     text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
     text.push_str("  const Chunks<T, CHUNKS, EQUAL> chunks(p.count);\n");
-    text.push_str("  const u32 RANK = p.rank, BLOCK = blockIdx.x;\n");
+    text.push_str("  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x;\n");
     if tables.used() {
         text.push_str("  const u32 MEMBER = MEMBERS[RANK * GRID + BLOCK];\n");
     }
-    text.push_str(if one_class { "  {\n" } else { "  switch (CLASS[RANK * GRID + BLOCK]) {\n" });
+    if !one_class {
+        text.push_str("  switch (CLASS[RANK * GRID + BLOCK]) {\n");
+    }
+    let indent = if one_class { "  " } else { "      " };
     let mut lines = Vec::new();
     for (i, (branch, class)) in branches.iter().zip(&kernel.classes).enumerate() {
         let members: Vec<String> = class.members.iter().map(|m| m.to_string()).collect();
-        let label = if one_class { String::new() } else { format!("    case {i}: {{\n") };
-        text.push_str(&format!("    // {}\n{label}", members.join(" ")));
+        if !one_class {
+            text.push_str(&format!("    case {i}: {{\n"));
+        }
+        text.push_str(&format!("{indent}// {}\n", members.join(" ")));
         let mut at = first_line + text.lines().count() as u32;
         for (what, code) in &branch.parts {
             lines.push(Line { line: at, what: what.clone() });
-            at += code.lines().count() as u32;
-            text.push_str(code);
+            for line in code.lines() {
+                at += 1;
+                text.push_str(&format!("{indent}{line}\n"));
+            }
         }
         lines.push(Line { line: at, what: String::new() });
         text.push_str(if one_class { "" } else { "      break;\n    }\n" });
     }
-    text.push_str("  }\n}\n");
+    text.push_str(if one_class { "}\n" } else { "  }\n}\n" });
     (text, lines)
 }
 
@@ -74,7 +81,7 @@ fn head(kernel: &Kernel) -> String {
         "// {}: {}; {} {}, Simple\nnamespace {} {{\n\nusing namespace quadrille;\n\n\
          using T = {element};\nusing Op = {op};\n\
          constexpr u32 RANKS = {};\nconstexpr u32 CHUNKS = {};  // of a unit\nconstexpr bool EQUAL = {};\n\
-         constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n",
+         [[maybe_unused]] constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n",
         kernel.name,
         kernel.shape,
         kernel.dtype,
@@ -97,13 +104,13 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Branch {
     let mut parts = Vec::new();
     if !class.links.is_empty() {
         let opened: String = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
-        parts.push((String::new(), format!("{opened}      block_sync();\n")));
+        parts.push((String::new(), format!("{opened}block_sync();\n")));
     }
     for (i, step) in class.steps.iter().enumerate() {
         parts.push(code(kernel, class, i, step, tables));
     }
     if !class.links.is_empty() {
-        parts.push((String::new(), format!("      close(links, {});\n", class.link_count())));
+        parts.push((String::new(), format!("close(links, {});\n", class.link_count())));
     }
     Branch { parts }
 }
@@ -116,7 +123,7 @@ fn open(links: &Links, threads: u32, tables: &mut Tables) -> String {
     };
     let (rank, block) = (tables.expression(&links.rank), tables.expression(&links.block));
     format!(
-        "      for (u32 I = index_from({}); I < {}; I += THREADS)\n        \
+        "for (u32 I = index_from({}); I < {}; I += THREADS)\n  \
          open_{kind}_{way}<C>(links[{} + I], p, {rank}, {block}, {});\n",
         links.first % threads,
         links.count,
@@ -152,16 +159,16 @@ fn code(
                 let (first, count, value) = (run.first, run.count, run.value);
                 match kind_of(class, run.first) {
                     CounterKind::Start => {
-                        format!("      signal_start(p, links, {first}, {count}, {first_thread});\n")
+                        format!("signal_start(p, links, {first}, {count}, {first_thread});\n")
                     }
                     CounterKind::Data => {
-                        format!("      signal_data(links, {first}, {count}, {value}, {first_thread});\n")
+                        format!("signal_data(links, {first}, {count}, {value}, {first_thread});\n")
                     }
                 }
             });
             ("a signal".to_owned(), signals)
         }
-        KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "      block_sync();\n".to_owned()),
+        KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "block_sync();\n".to_owned()),
         KernelAction::Move { sources, dests } => {
             let statement = ahead.unwrap_or("a move");
             let comment = match (step.iteration.is_empty(), class.members.as_slice()) {
@@ -173,8 +180,7 @@ fn code(
             let to = addresses(dests, tables);
             let start = tables.expression(&sources[0].start);
             let code = format!(
-                "      // {comment}\n      move<T, Op, {}, {}>(\n          {{{from}}},\n          {{{to}}},\n          \
-                 chunks.length({start}, {}));\n",
+                "// {comment}\nmove<T, Op, {}, {}>(\n    {{{from}}},\n    {{{to}}},\n    chunks.length({start}, {}));\n",
                 sources.len(),
                 dests.len(),
                 sources[0].len
@@ -206,19 +212,17 @@ fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String
     let polls = per_run(kernel, runs, |run, first_thread| {
         let (first, count, value) = (run.first, run.count, run.value);
         if is_start(run) {
-            format!("        failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
+            format!("  failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
         } else if any_start {
-            format!("        poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+            format!("  poll_data(links, {first}, {count}, {value}, {first_thread});\n")
         } else {
-            format!("      poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+            format!("poll_data(links, {first}, {count}, {value}, {first_thread});\n")
         }
     });
     if any_start {
-        format!(
-            "      {{\n        bool failed = false;\n{polls}        if (leave(failed)) return;\n      }}\n"
-        )
+        format!("{{\n  bool failed = false;\n{polls}  if (leave(failed)) return;\n}}\n")
     } else {
-        format!("{polls}      block_sync();\n")
+        format!("{polls}block_sync();\n")
     }
 }
 
@@ -232,5 +236,5 @@ fn addresses(operands: &[Operand], tables: &mut Tables) -> String {
         format!("chunks.at(p.{table}[{rank}], {start})")
     };
     let list: Vec<String> = operands.iter().map(address).collect();
-    list.join(",\n           ")
+    list.join(",\n     ")
 }
