@@ -13,6 +13,8 @@ mod words;
 
 pub mod ids;
 
+pub mod location;
+
 pub mod diagnostic;
 
 pub mod kind;
@@ -27,8 +29,14 @@ pub mod record;
 
 pub mod collective;
 
+pub mod abi;
+
+pub mod schedule;
+
+pub mod lower;
+
 pub mod verify;
 
-pub mod abi;
+pub mod kernel;
 
 pub mod emit;

@@ -3,9 +3,10 @@
 
 use crate::ids::{Location, Rank};
 use crate::kind::Contribution;
+use crate::location::Locations;
 use crate::program::{OpId, Program};
 use crate::verify::replay::{Observe, replay};
-use crate::verify::values::{Content, Locations, Node, State, ValueId, Values};
+use crate::verify::values::{Content, Node, State, ValueId, Values};
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -20,12 +20,56 @@ mod read_before_write;
 mod history;
 mod postcondition;
 
+mod happens_before;
+mod site;
+
+mod form;
+
+mod residency;
+
+mod deadlock;
+
+mod data_race;
+
+mod entry_exit;
+
+mod invariant;
+
+mod translation;
+
+mod stage2;
+
+mod rolled;
+
+pub use rolled::kernel;
+pub use stage2::schedule;
+
 use crate::diagnostic::Diagnostic;
+use crate::location::Locations;
 use crate::program::Program;
 use findings::{Findings, Unit};
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use stores::Stores;
-use values::{Locations, Values};
+use values::Values;
+
+/// Evidence that a value has passed its checks: a schedule stage 2, a kernel `rolled`. Only the checks make one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified<T>(T);
+
+impl<T> Verified<T> {
+    /// For the checks alone.
+    fn new(value: T) -> Verified<T> {
+        Verified(value)
+    }
+}
+
+impl<T> Deref for Verified<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 /// Stage 1: every check of the program; all findings, in source order. Values are judged only where the operations
 /// themselves are sound.

@@ -1,9 +1,10 @@
 //! Who stored to a chunk first and last, and who read it before anybody did.
 
 use crate::ids::Location;
+use crate::location::Locations;
 use crate::program::OpId;
 use crate::verify::replay::Observe;
-use crate::verify::values::{Locations, ValueId};
+use crate::verify::values::ValueId;
 
 /// Gathered during a replay.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 //! be carried out are found where they are read.
 
 use crate::diagnostic::{Check, Context, Diagnostic};
+use crate::location::Locations;
 use crate::program::Program;
-use crate::verify::values::Locations;
 
 /// Chunks of all ranks together, and chunks read and stored by all operations together, that a program may have.
 /// Bounds what the checks allocate.

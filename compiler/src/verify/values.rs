@@ -4,8 +4,9 @@
 //! bits. Copies keep the value. Stage 1 replays a program over them, `translation` a schedule; with one [`Values`]
 //! the ids of both are comparable.
 
-use crate::ids::{Buffer, Location, Rank};
+use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Shape};
+use crate::location::Locations;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -189,61 +190,6 @@ fn mix(leaf: u32) -> u128 {
     u128::from(round(0)) << 64 | u128::from(round(0x6a09_e667_f3bc_c909))
 }
 
-/// Numbers all chunks of all ranks densely, for tables by location.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Locations {
-    ranks: u32,
-    /// Of [`Buffer::ALL`]: chunks on a rank that has the buffer, and the first number.
-    buffers: [(u32, usize); 3],
-    len: usize,
-}
-
-impl Locations {
-    /// The numbering of a shape's chunks.
-    pub fn new(shape: &Shape) -> Locations {
-        let mut len = 0;
-        let buffers = Buffer::ALL.map(|buffer| {
-            let (chunks, first) = (shape.chunks(buffer, shape.root), len);
-            len += chunks as usize * shape.ranks as usize;
-            (chunks, first)
-        });
-        Locations { ranks: shape.ranks, buffers, len }
-    }
-
-    /// Numbers that a shape needs; saturating.
-    pub fn count(shape: &Shape) -> u64 {
-        let chunks: u64 = Buffer::ALL.iter().map(|&b| u64::from(shape.chunks(b, shape.root))).sum();
-        chunks.saturating_mul(shape.ranks.into())
-    }
-
-    /// One past the last number.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the shape has no chunks.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Every location in the order of its number.
-    pub fn iter(self) -> impl Iterator<Item = Location> {
-        Buffer::ALL.into_iter().flat_map(move |buffer| {
-            let chunks = self.buffers[buffer as usize].0;
-            (0..self.ranks).flat_map(move |rank| {
-                (0..chunks).map(move |chunk| Location { buffer, rank: Rank(rank), chunk })
-            })
-        })
-    }
-
-    /// The number of a location; `None` outside the buffers.
-    pub fn index(&self, at: Location) -> Option<usize> {
-        let (chunks, first) = self.buffers[at.buffer as usize];
-        (at.rank.0 < self.ranks && at.chunk < chunks)
-            .then(|| first + at.rank.0 as usize * chunks as usize + at.chunk as usize)
-    }
-}
-
 /// What every chunk of every rank holds at a point of a run.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -330,31 +276,5 @@ mod tests {
         assert_eq!(values.intern_sum(&[a, unknown]), unknown);
         assert_eq!(values.intern_leaf(leaf(2, 0)), unknown);
         assert_eq!(values.intern_leaf(leaf(0, 1)), unknown);
-    }
-
-    #[test]
-    fn locations_are_dense_and_distinct() {
-        for kind in Kind::ALL {
-            for in_place in [false, true] {
-                let shape = Shape { kind, ranks: 3, chunks: 2, in_place, root: Rank(0) };
-                let locations = Locations::new(&shape);
-                let mut seen = vec![false; locations.len()];
-                for buffer in Buffer::ALL {
-                    for rank in (0..4).map(Rank) {
-                        for chunk in 0..8 {
-                            let index = locations.index(Location { buffer, rank, chunk });
-                            if rank.0 < 3 && chunk < shape.chunks(buffer, rank) {
-                                assert!(!std::mem::replace(&mut seen[index.unwrap()], true));
-                            } else if rank.0 == 3 || chunk >= shape.chunks(buffer, Rank(0)) {
-                                assert_eq!(index, None);
-                            }
-                        }
-                    }
-                }
-                assert_eq!(locations.len() as u64, Locations::count(&shape));
-                let numbers: Vec<_> = locations.iter().map(|at| locations.index(at).unwrap()).collect();
-                assert_eq!(numbers, (0..locations.len()).collect::<Vec<_>>());
-            }
-        }
     }
 }
