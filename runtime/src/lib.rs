@@ -1,1 +1,3 @@
 //! The runtime: NVRTC, worlds, launch.
+
+pub mod nvrtc;

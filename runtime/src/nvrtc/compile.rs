@@ -1,0 +1,307 @@
+//! Compiles CUDA C++ text.
+
+use std::ffi::{CStr, CString, NulError, c_char};
+use std::fmt;
+use std::str::FromStr;
+
+use cudarc::nvrtc::{result, sys};
+
+use super::error::NvrtcError;
+use super::find::Version;
+use super::load::nvrtc;
+
+/// A GPU architecture: `sm_90`, `sm_90a`, `sm_100f`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Arch {
+    /// Ten times the compute capability: 90 in `sm_90a`.
+    pub number: u32,
+    /// Which instructions beside those that every later GPU has.
+    pub features: Features,
+}
+
+/// The letter after an architecture's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Features {
+    /// None: PTX for it runs on every later architecture.
+    Common,
+    /// `f`: what GPUs of the same family share.
+    Family,
+    /// `a`: what this very architecture has; runs on no other.
+    Specific,
+}
+
+impl Arch {
+    /// The name that PTX is compiled for: `compute_90a`.
+    pub fn compute(self) -> String {
+        format!("compute_{}", self.suffix())
+    }
+
+    fn suffix(self) -> String {
+        let letter = match self.features {
+            Features::Common => "",
+            Features::Family => "f",
+            Features::Specific => "a",
+        };
+        format!("{}{letter}", self.number)
+    }
+
+    /// What an NVRTC that names `number` compiles for: `a` exists from sm_90 on, `f` from sm_100 and CUDA 12.9.
+    pub(super) fn variants(number: u32, nvrtc: Version) -> impl Iterator<Item = Arch> {
+        let family = number >= 100 && nvrtc >= Version { major: 12, minor: 9 };
+        let features = [
+            Some(Features::Common),
+            family.then_some(Features::Family),
+            (number >= 90).then_some(Features::Specific),
+        ];
+        features.into_iter().flatten().map(move |features| Arch { number, features })
+    }
+}
+
+impl fmt::Display for Arch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.suffix())
+    }
+}
+
+/// A text that is no architecture's name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no GPU architecture\nhelp: write it as sm_90 or sm_90a")]
+pub struct ParseArchError {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for Arch {
+    type Err = ParseArchError;
+
+    fn from_str(text: &str) -> Result<Arch, ParseArchError> {
+        let parse = || {
+            let suffix = text.strip_prefix("sm_")?;
+            let digits = suffix.trim_end_matches(|c: char| !c.is_ascii_digit());
+            let features = match &suffix[digits.len()..] {
+                "" => Features::Common,
+                "f" => Features::Family,
+                "a" => Features::Specific,
+                _ => return None,
+            };
+            // Two or three digits, the first not 0: `+90` and `0090` are numbers, but no names.
+            let named = matches!(digits.len(), 2 | 3) && digits.bytes().all(|c| c.is_ascii_digit());
+            let number = digits.parse().ok().filter(|_| named && !digits.starts_with('0'))?;
+            Some(Arch { number, features })
+        };
+        parse().ok_or_else(|| ParseArchError { text: text.into() })
+    }
+}
+
+/// What to compile to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// PTX text, for the architecture and later ones, and for virtual GPUs.
+    Ptx,
+    /// A cubin, for the architecture alone.
+    Cubin,
+}
+
+/// How to compile.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// The architecture.
+    pub arch: Arch,
+    /// What to compile to.
+    pub kind: Kind,
+    /// The text's name, a file name as a rule: in the log, and in the line table of the image.
+    pub name: &'a str,
+}
+
+/// A compiled program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The code.
+    pub code: Code,
+    /// The architecture it is for.
+    pub arch: Arch,
+    /// The options that NVRTC was given.
+    pub options: Vec<String>,
+    /// The NVRTC that made it.
+    pub nvrtc: Version,
+    /// NVRTC's log: its warnings, empty as a rule.
+    pub warnings: String,
+}
+
+/// Compiled code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// PTX text.
+    Ptx(String),
+    /// A cubin, which is an ELF file.
+    Cubin(Vec<u8>),
+}
+
+impl Code {
+    /// Its bytes, as they are written to a file.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Code::Ptx(text) => text.as_bytes(),
+            Code::Cubin(bytes) => bytes,
+        }
+    }
+}
+
+/// A text that is given to NVRTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// The program.
+    Source,
+    /// The program's name.
+    Name,
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Text::Source => "the CUDA text",
+            Text::Name => "the program's name",
+        })
+    }
+}
+
+/// A text did not compile.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// There is no NVRTC to compile with.
+    #[error(transparent)]
+    Nvrtc(#[from] NvrtcError),
+    /// NVRTC does not compile for the architecture.
+    #[error(
+        "NVRTC {nvrtc} does not compile for {arch}\nhelp: choose one of {}",
+        supported.iter().map(Arch::to_string).collect::<Vec<_>>().join(", ")
+    )]
+    Arch {
+        /// The architecture.
+        arch: Arch,
+        /// The version of NVRTC.
+        nvrtc: Version,
+        /// What it compiles for.
+        supported: &'static [Arch],
+    },
+    /// A text has a zero byte, which would end it for NVRTC.
+    #[error("{text} has a zero byte at position {position}, which CUDA C++ does not allow\nhelp: remove it")]
+    ZeroByte {
+        /// Which text.
+        text: Text,
+        /// The byte's position, from 0.
+        position: usize,
+    },
+    /// The text is not correct CUDA C++.
+    #[error("{name} does not compile for {arch}:\n{log}")]
+    Rejected {
+        /// The program's name.
+        name: String,
+        /// The architecture.
+        arch: Arch,
+        /// NVRTC's log; its lines begin with name and line number.
+        log: String,
+    },
+    /// NVRTC failed otherwise.
+    #[error("{name}: {call} of NVRTC failed: {code}{}{log}", if log.is_empty() { "" } else { ":\n" })]
+    Call {
+        /// The program's name.
+        name: String,
+        /// The function.
+        call: &'static str,
+        /// Its result.
+        code: result::NvrtcError,
+        /// NVRTC's log, as far as there is one.
+        log: String,
+    },
+}
+
+/// Compiles CUDA C++ text, which must not need any header. May be called by several threads at a time.
+///
+/// # Errors
+/// [`CompileError::Rejected`] with NVRTC's log where the text is wrong; the others where options or machine are.
+pub fn compile(source: &str, options: &Options<'_>) -> Result<Image, CompileError> {
+    let &Options { arch, kind, name } = options;
+    let source = c_string(source, Text::Source)?;
+    let c_name = c_string(name, Text::Name)?;
+    let nvrtc = nvrtc()?;
+    let version = nvrtc.found.version;
+    if !nvrtc.archs.contains(&arch) {
+        return Err(CompileError::Arch { arch, nvrtc: version, supported: &nvrtc.archs });
+    }
+    let target = match kind {
+        Kind::Ptx => arch.compute(),
+        Kind::Cubin => arch.to_string(),
+    };
+    let flags = vec![
+        format!("--gpu-architecture={target}"),
+        "--std=c++17".into(),
+        "--generate-line-info".into(),
+        "-default-device".into(),
+    ];
+    let failed = |call, log: &str| {
+        let log = log.to_owned();
+        move |code| CompileError::Call { name: name.into(), call, code, log }
+    };
+    let program = result::create_program(&source, Some(&c_name));
+    let program = Program(program.map_err(failed("nvrtcCreateProgram", ""))?);
+    // SAFETY: `program` is alive, and the flags have no zero byte, at which cudarc would panic.
+    let compiled = unsafe { result::compile_program(program.0, &flags) };
+    let log = program.log().map_err(failed("nvrtcGetProgramLog", ""))?;
+    match compiled {
+        Err(result::NvrtcError(sys::nvrtcResult::NVRTC_ERROR_COMPILATION)) => {
+            return Err(CompileError::Rejected { name: name.into(), arch, log });
+        }
+        compiled => compiled.map_err(failed("nvrtcCompileProgram", &log))?,
+    }
+    let code = match kind {
+        Kind::Ptx => Code::Ptx(program.ptx().map_err(failed("nvrtcGetPTX", &log))?),
+        Kind::Cubin => Code::Cubin(program.cubin().map_err(failed("nvrtcGetCUBIN", &log))?),
+    };
+    Ok(Image { code, arch, options: flags, nvrtc: version, warnings: log })
+}
+
+fn c_string(content: &str, text: Text) -> Result<CString, CompileError> {
+    let zero = |error: NulError| CompileError::ZeroByte { text, position: error.nul_position() };
+    CString::new(content).map_err(zero)
+}
+
+/// A program of NVRTC's, destroyed when dropped.
+struct Program(sys::nvrtcProgram);
+
+impl Program {
+    fn log(&self) -> Result<String, result::NvrtcError> {
+        // SAFETY: the program is alive.
+        unsafe { result::get_program_log(self.0) }.map(|log| text(&log))
+    }
+
+    fn ptx(&self) -> Result<String, result::NvrtcError> {
+        // SAFETY: the program is alive.
+        unsafe { result::get_ptx(self.0) }.map(|ptx| text(&ptx))
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>, result::NvrtcError> {
+        let mut size = 0;
+        // SAFETY: the program is alive; writes one integer.
+        unsafe { sys::nvrtcGetCUBINSize(self.0, &mut size) }.result()?;
+        let mut cubin = vec![0; size];
+        // SAFETY: the program is alive; writes `size` bytes, which there is room for.
+        unsafe { sys::nvrtcGetCUBIN(self.0, cubin.as_mut_ptr().cast::<c_char>()) }.result()?;
+        Ok(cubin)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: the program is alive and not used after this. It can only fail for a program that is not.
+        let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
+
+/// A text of NVRTC's, which ends at the first zero byte.
+fn text(chars: &[c_char]) -> String {
+    let bytes: Vec<u8> = chars.iter().map(|&c| c.cast_unsigned()).collect();
+    let bytes = CStr::from_bytes_until_nul(&bytes).map_or(&bytes[..], CStr::to_bytes);
+    String::from_utf8_lossy(bytes).trim_end().to_owned() + if bytes.is_empty() { "" } else { "\n" }
+}
