@@ -130,11 +130,15 @@ pub fn decode(bytes: &[u8], dtype: DType) -> impl ExactSizeIterator<Item = f64> 
 /// What each rank must receive: reduced in f64 over the ranks in order and rounded once; copied where the kind
 /// copies. Where a partial result is not exact in the type, a right program may differ from it.
 ///
-/// `inputs` are as [`inputs`] makes them: [`input_units`] of `count` elements each.
+/// `inputs` are as [`inputs`] makes them: [`input_units`] of `count` elements each. What is missing there is missing
+/// in the results.
 pub fn reference(shape: &Shape, count: u64, dtype: DType, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let shape = in_units(shape);
     let unit = count as usize * dtype.bytes();
-    let part = |rank: usize, index: u32| &inputs[rank][index as usize * unit..][..unit];
+    let part = |rank: usize, index: u32| {
+        let start = index as usize * unit;
+        inputs.get(rank).and_then(|input| input.get(start..start + unit)).unwrap_or_default()
+    };
     let combine = match op {
         RedOp::Sum => |a: f64, b: f64| a + b,
     };
@@ -255,7 +259,8 @@ pub fn compare(
             if shown < Comparison::SHOWN {
                 shown += 1;
                 let element = i as u64;
-                let chunk = element / count * u64::from(shape.chunks) + element % count / length;
+                let (unit, position) = (element / count.max(1), element % count.max(1));
+                let chunk = unit * u64::from(shape.chunks) + position / length;
                 comparison.first.push(Wrong {
                     rank: Rank(rank as u32),
                     element,
