@@ -1,9 +1,15 @@
 //! A collective: a name, the world sizes it is written for, and its program for any world size.
 
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
+use crate::domain::Domain;
+use crate::dtype::{DType, RedOp};
+use crate::emit::{self, Cuda};
+use crate::kernel::{self, Kernel};
 use crate::kind::Kind;
+use crate::lower;
 use crate::program::Program;
-use crate::verify;
+use crate::schedule::Schedule;
+use crate::verify::{self, Verified};
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,7 +43,7 @@ pub struct Collective {
 impl Collective {
     /// The program for `ranks` ranks, checked by stage 1.
     pub fn program(&self, ranks: u32) -> Result<Program, Diagnostics> {
-        self.evaluated(ranks).map_err(|list| Diagnostics { list, source: Some(self.source.clone()) })
+        self.evaluated(ranks).map_err(|list| self.wrong(list))
     }
 
     fn evaluated(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
@@ -63,6 +69,35 @@ impl Collective {
         }
     }
 
+    /// Lowers the program for a world and proves the schedule by stage 2.
+    pub fn verified(&self, domain: &Domain) -> Result<Verified<Schedule>, Diagnostics> {
+        self.prove(domain).map(|(_, schedule)| schedule)
+    }
+
+    /// The kernel of a world, element type and operator, proved to be the verified schedule.
+    pub fn kernel(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Verified<Kernel>, Diagnostics> {
+        let (program, schedule) = self.prove(domain)?;
+        let kernel = kernel::build(&schedule, &program, dtype, op);
+        verify::kernel(kernel, &schedule).map_err(|list| self.wrong(list))
+    }
+
+    /// The CUDA text of that kernel.
+    pub fn cuda(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Cuda, Diagnostics> {
+        Ok(emit::cuda(&self.kernel(domain, dtype, op)?))
+    }
+
+    fn prove(&self, domain: &Domain) -> Result<(Program, Verified<Schedule>), Diagnostics> {
+        let program = self.program(domain.ranks)?;
+        let schedule = lower::lower(&program, domain)
+            .and_then(|schedule| verify::schedule(schedule, &program, domain))
+            .map_err(|list| self.wrong(list))?;
+        Ok((program, schedule))
+    }
+
+    fn wrong(&self, list: Vec<Diagnostic>) -> Diagnostics {
+        Diagnostics { list, source: Some(self.source.clone()) }
+    }
+
     /// Stage 1 for every size of `sizes`: one finding a check and statement, shown for the largest failing size with
     /// the others named.
     pub fn check(&self, sizes: &[u32]) -> Result<(), Diagnostics> {
@@ -72,7 +107,7 @@ impl Collective {
         if list.is_empty() {
             return Ok(());
         }
-        Err(Diagnostics { list, source: Some(self.source.clone()) })
+        Err(self.wrong(list))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Findings: what is wrong, where, why, and what to do. One type for every stage; the macro, the command line and
 //! the library all show the same text.
 
-use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use crate::words;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -140,6 +141,12 @@ impl SourceFile {
         self.text.len()
     }
 
+    /// Whether `loc` starts on a line of the text.
+    fn contains(&self, loc: Loc) -> bool {
+        let lines = self.text.lines().count() as u32;
+        (self.first_line..self.first_line.saturating_add(lines)).contains(&loc.start.line)
+    }
+
     /// The text that `loc` covers.
     pub fn slice(&self, loc: Loc) -> &str {
         &self.text[self.bytes(loc)]
@@ -220,8 +227,8 @@ impl Diagnostic {
             text.push_str(label);
             text.push_str(body);
         };
-        if let Some(context) = self.context.as_ref().map(Context::to_string).filter(|c| !c.is_empty()) {
-            line("  ", &context);
+        if let Some(context) = &self.context {
+            line("  ", &context.to_string());
         }
         for note in &self.notes {
             line("note: ", note);
@@ -237,8 +244,7 @@ impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "with RANKS = {}", self.ranks)?;
         if !self.also.is_empty() {
-            let also: Vec<_> = self.also.iter().map(u32::to_string).collect();
-            write!(f, " (also {})", also.join(", "))?;
+            write!(f, " (also {})", words::runs(&self.also).join(", "))?;
         }
         if !self.iteration.is_empty() {
             write!(f, ", in iteration {}", self.iteration)?;
@@ -260,30 +266,33 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// The findings as rustc would show them.
+    /// The findings as rustc would show them, a blank line between them.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
-        let mut text = String::new();
-        for diagnostic in &self.list {
-            text.push_str(&render_one(diagnostic, self.source.as_ref(), &renderer));
-            text.push_str("\n\n");
-        }
-        text
+        let texts: Vec<_> =
+            self.list.iter().map(|d| render_one(d, self.source.as_ref(), &renderer)).collect();
+        texts.join("\n\n") + "\n"
     }
 }
 
 fn render_one(diagnostic: &Diagnostic, source: Option<&SourceFile>, renderer: &Renderer) -> String {
     let headline = diagnostic.headline();
-    let context = diagnostic.context.as_ref().map(Context::to_string).filter(|c| !c.is_empty());
-    let mut group =
-        Level::ERROR.primary_title(&headline).elements(source.zip(diagnostic.loc).map(|(source, loc)| {
-            Snippet::source(&*source.text)
-                .line_start(source.first_line as usize)
-                .path(&*source.path)
-                .annotation(AnnotationKind::Primary.span(source.bytes(loc)))
-        }));
-    if let Some(context) = context {
-        group = group.element(Level::NOTE.message(context));
+    let mut group = Group::with_title(Level::ERROR.primary_title(&headline));
+    if let Some((source, loc)) = source.zip(diagnostic.loc) {
+        group = if source.contains(loc) {
+            group.element(
+                Snippet::source(&*source.text)
+                    .line_start(source.first_line as usize)
+                    .path(&*source.path)
+                    .annotation(AnnotationKind::Primary.span(source.bytes(loc))),
+            )
+        } else {
+            let Position { line, column } = loc.start;
+            group.element(Origin::path(&*source.path).line(line as usize).char_column(column as usize + 1))
+        };
+    }
+    if let Some(context) = &diagnostic.context {
+        group = group.element(Level::NOTE.message(context.to_string()));
     }
     for note in &diagnostic.notes {
         group = group.element(Level::NOTE.message(note));

@@ -1,6 +1,20 @@
-//! Kernel -> CUDA C++ text.
+//! Kernel -> CUDA C++ text. What does not depend on the program lies in `device/*.cuh`; this lays out the calls.
+
+mod body;
+mod tables;
 
 use crate::dtype::{DType, RedOp};
+use crate::kernel::Kernel;
+use crate::verify::Verified;
+
+/// The device code that every kernel begins with, in order.
+const DEVICE: [(&str, &str); 5] = [
+    ("abi.cuh", include_str!("emit/device/abi.cuh")),
+    ("sync.cuh", include_str!("emit/device/sync.cuh")),
+    ("call.cuh", include_str!("emit/device/call.cuh")),
+    ("element.cuh", include_str!("emit/device/element.cuh")),
+    ("move.cuh", include_str!("emit/device/move.cuh")),
+];
 
 /// The CUDA text of a kernel, and what a launch of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +23,8 @@ pub struct Cuda {
     pub entry: String,
     /// The whole translation unit; includes no header.
     pub text: String,
+    /// Bytes of `text` before what is particular to this kernel.
+    pub device_bytes: usize,
     /// World size it is compiled for.
     pub ranks: u32,
     /// Thread blocks of each rank's launch, indexed by rank.
@@ -30,7 +46,7 @@ pub struct Cuda {
 pub struct Line {
     /// First line of the step in [`Cuda::text`], from 1.
     pub line: u32,
-    /// What stands there, in the program's terms: `statement 12:13 data[to][c] += data[from][c];`.
+    /// What stands there, in the program's terms; empty after the last step.
     pub what: String,
 }
 
@@ -41,8 +57,46 @@ impl Cuda {
         self.lines[..after].last().map(|l| l.what.as_str()).filter(|what| !what.is_empty())
     }
 
+    /// The part of the text that is particular to this kernel.
+    pub fn body(&self) -> &str {
+        &self.text[self.device_bytes..]
+    }
+
     /// Hash of the text: what identifies the kernel in the call hash.
     pub fn hash(&self) -> u64 {
         crate::abi::text_hash(&self.text)
     }
+}
+
+/// Emits a kernel that has been proved to be its schedule.
+pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
+    let mut text = String::new();
+    for (name, code) in DEVICE {
+        text.push_str(&format!("// ---- {name}\n{code}\n"));
+    }
+    let device_bytes = text.len();
+    let first_line = text.lines().count() as u32 + 1;
+    let (body, lines) = body::body(kernel, first_line);
+    text.push_str(&body);
+    Cuda {
+        entry: entry(kernel),
+        text,
+        device_bytes,
+        ranks: kernel.shape.ranks,
+        grid: kernel.grid.clone(),
+        threads: kernel.threads,
+        block_cap: kernel.block_cap,
+        dtype: kernel.dtype,
+        op: kernel.op,
+        lines,
+    }
+}
+
+/// The kernel's name in the image. A fn's name is a C name but for raw identifiers and non-ASCII letters.
+fn entry(kernel: &Kernel) -> String {
+    format!("quadrille_{}", c_name(&kernel.name))
+}
+
+fn c_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }

@@ -42,6 +42,13 @@ pub struct Contribution {
     pub chunk: u32,
 }
 
+/// `input[3][0]`.
+impl fmt::Display for Contribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Location { buffer: Buffer::Input, rank: self.rank, chunk: self.chunk }.fmt(f)
+    }
+}
+
 impl Kind {
     /// Every kind, in the order help texts list them.
     pub const ALL: [Kind; 5] =

@@ -9,7 +9,11 @@
 
 #![forbid(unsafe_code)]
 
+mod words;
+
 pub mod ids;
+
+pub mod location;
 
 pub mod diagnostic;
 
@@ -25,8 +29,14 @@ pub mod record;
 
 pub mod collective;
 
+pub mod abi;
+
+pub mod schedule;
+
+pub mod lower;
+
 pub mod verify;
 
-pub mod abi;
+pub mod kernel;
 
 pub mod emit;

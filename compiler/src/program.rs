@@ -225,6 +225,9 @@ impl fmt::Display for Shape {
         if self.in_place {
             f.write_str(", in place")?;
         }
+        if self.root != Rank(0) {
+            write!(f, ", root {}", self.root)?;
+        }
         Ok(())
     }
 }

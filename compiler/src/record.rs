@@ -2,10 +2,13 @@
 //! integers; those that name no chunk are findings.
 
 use crate::diagnostic::{Check, Diagnostic, Loc, SourceFile};
-use crate::ids::{Buffer, Rank, Slice};
+use crate::ids::Buffer;
 use crate::kind::Shape;
 use crate::program::{Op, Program, Statement, StatementId, TrailId, Trails};
-use smallvec::SmallVec;
+use crate::verify;
+use crate::verify::findings::{Findings, Unit, in_source_order};
+use crate::verify::out_of_bounds::{self, Places};
+use rustc_hash::FxHashMap;
 
 /// A slice as the program's text evaluates it: `buffer[rank][start..end]` (`end = start + 1` for one chunk).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,7 +27,8 @@ pub struct RawSlice {
 #[derive(Debug)]
 pub struct Recorder {
     program: Program,
-    findings: Vec<Diagnostic>,
+    known: FxHashMap<Loc, StatementId>,
+    findings: Findings,
 }
 
 impl Recorder {
@@ -40,17 +44,16 @@ impl Recorder {
             ops: Vec::new(),
             trails: Trails::new(),
         };
-        Recorder { program, findings: Vec::new() }
+        Recorder { program, known: FxHashMap::default(), findings: Findings::default() }
     }
 
     /// The statement at `loc`; the same place gives the same statement.
     pub fn statement(&mut self, loc: Loc) -> StatementId {
-        let known = self.program.statements.iter().position(|s| s.loc == loc);
-        StatementId(known.unwrap_or_else(|| {
+        *self.known.entry(loc).or_insert_with(|| {
             let text = self.program.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
             self.program.statements.push(Statement { loc, text });
-            self.program.statements.len() - 1
-        }) as u32)
+            StatementId(self.program.statements.len() as u32 - 1)
+        })
     }
 
     /// The iterations, to enter them.
@@ -78,31 +81,41 @@ impl Recorder {
         dests: &[RawSlice],
         on: Option<i64>,
     ) {
-        let loc = self.program.statements[statement.0 as usize].loc;
-        let convert = |raw: &RawSlice| -> Option<Slice> {
-            let rank = Rank(u32::try_from(raw.rank).ok()?);
-            let start = u32::try_from(raw.start).ok()?;
-            let end = u32::try_from(raw.end).ok()?;
-            (rank.0 < self.program.shape.ranks
-                && start < end
-                && end <= self.program.shape.chunks(raw.buffer, rank))
-            .then_some(Slice { buffer: raw.buffer, rank, start, len: end - start })
-        };
-        let converted: Option<(SmallVec<[Slice; 2]>, SmallVec<[Slice; 1]>)> = (|| {
-            Some((
-                sources.iter().map(convert).collect::<Option<_>>()?,
-                dests.iter().map(convert).collect::<Option<_>>()?,
-            ))
-        })();
-        let Some((sources, dests)) = converted else {
-            self.findings.push(Diagnostic::new(Check::OutOfBounds, loc, "a slice outside its buffer"));
-            return;
-        };
-        self.program.ops.push(Op { statement, trail, sources, dests, on: on.map(|r| Rank(r as u32)) });
+        match out_of_bounds::check(&self.program.shape, sources, dests, on) {
+            Ok(Places { sources, dests, on }) => {
+                self.program.ops.push(Op { statement, trail, sources, dests, on });
+            }
+            Err(problem) => {
+                let what = (Check::OutOfBounds, Unit::Operation);
+                self.findings.add(&self.program, (statement, trail), what, || *problem);
+            }
+        }
     }
 
-    /// The program, or what was wrong with its operations.
-    pub fn finish(self) -> Result<Program, Vec<Diagnostic>> {
-        if self.findings.is_empty() { Ok(self.program) } else { Err(self.findings) }
+    /// The program, or what is wrong with its operations.
+    pub fn finish(mut self) -> Result<Program, Vec<Diagnostic>> {
+        self.sort_statements();
+        if self.findings.is_empty() {
+            return Ok(self.program);
+        }
+        let mut list = self.findings.finish();
+        list.extend(verify::operations(&self.program).finish());
+        in_source_order(&mut list);
+        Err(list)
+    }
+
+    /// Numbers the statements in source order.
+    fn sort_statements(&mut self) {
+        let statements = &mut self.program.statements;
+        let mut order: Vec<usize> = (0..statements.len()).collect();
+        order.sort_by_key(|&old| statements[old].loc);
+        let mut renumbered = vec![StatementId(0); statements.len()];
+        for (new, &old) in order.iter().enumerate() {
+            renumbered[old] = StatementId(new as u32);
+        }
+        statements.sort_by_key(|statement| statement.loc);
+        for op in &mut self.program.ops {
+            op.statement = renumbered[op.statement.0 as usize];
+        }
     }
 }

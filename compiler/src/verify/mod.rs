@@ -1,15 +1,180 @@
-//! The checks. Stage 1 judges a [`Program`], stage 2 a lowered schedule. One file a check, named after its id.
+//! The checks. Stage 1 judges a [`Program`], stage 2 a lowered schedule. One file a check, named after its id; beside
+//! these what several need: the values of a run, its history, the collection of findings.
+
+pub(crate) mod findings;
+
+mod chunk_position;
+mod input_overwritten;
+pub(crate) mod out_of_bounds;
+mod overlap;
+mod unsupported;
+
+pub mod values;
+
+pub mod replay;
+
+mod stores;
+
+mod read_before_write;
+
+mod history;
+mod postcondition;
+
+mod happens_before;
+mod site;
+
+mod form;
+
+mod residency;
+
+mod deadlock;
+
+mod data_race;
+
+mod entry_exit;
+
+mod invariant;
+
+mod translation;
+
+mod stage2;
+
+mod rolled;
+
+pub use rolled::kernel;
+pub use stage2::schedule;
 
 use crate::diagnostic::Diagnostic;
+use crate::location::Locations;
 use crate::program::Program;
+use findings::{Findings, Unit};
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use stores::Stores;
+use values::Values;
 
-/// Stage 1: every check of the program; all findings, in source order.
-pub fn program(_program: &Program) -> Result<(), Vec<Diagnostic>> {
-    Ok(())
+/// Evidence that a value has passed its checks: a schedule stage 2, a kernel `rolled`. Only the checks make one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified<T>(T);
+
+impl<T> Verified<T> {
+    /// For the checks alone.
+    fn new(value: T) -> Verified<T> {
+        Verified(value)
+    }
 }
 
-/// Merges the findings of several world sizes: one a (check, statement), the largest failing size shown, the others
-/// named in its context.
+impl<T> Deref for Verified<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Stage 1: every check of the program; all findings, in source order. Values are judged only where the operations
+/// themselves are sound.
+pub fn program(program: &Program) -> Result<(), Vec<Diagnostic>> {
+    if let Some(finding) = unsupported::check(program) {
+        return Err(vec![finding]);
+    }
+    let mut list = operations(program).finish();
+    if list.is_empty() {
+        list = contents(program);
+    }
+    if list.is_empty() { Ok(()) } else { Err(list) }
+}
+
+/// The checks of single operations.
+pub(crate) fn operations(program: &Program) -> Findings {
+    let mut findings = Findings::default();
+    for op in &program.ops {
+        let position = if program.divisible { None } else { chunk_position::check(&program.shape, op) };
+        for problem in [overlap::check(op), position, input_overwritten::check(op)].into_iter().flatten() {
+            let (check, at) = (problem.check, (op.statement, op.trail));
+            findings.add(program, at, (check, Unit::Operation), || problem);
+        }
+    }
+    findings
+}
+
+/// The checks of what chunks hold.
+fn contents(program: &Program) -> Vec<Diagnostic> {
+    let mut values = Values::new(&program.shape);
+    let mut stores = Stores::new(Locations::new(&program.shape));
+    let state = replay::replay(program, &mut values, &mut stores);
+    let mut findings = Findings::default();
+    read_before_write::report(program, &stores, &mut findings);
+    let mut list = findings.finish();
+    list.extend(postcondition::check(program, &values, &state, &stores));
+    findings::in_source_order(&mut list);
+    list
+}
+
+/// Merges the findings of several world sizes: one a (check, place), the largest failing size shown, the others
+/// named in its context; in source order. Several findings that one size has with the same check and place stay
+/// apart.
 pub fn merge_sizes(failures: Vec<(u32, Vec<Diagnostic>)>) -> Vec<Diagnostic> {
-    failures.into_iter().flat_map(|(_, list)| list).collect()
+    let mut merged: BTreeMap<_, Vec<(u32, Diagnostic)>> = BTreeMap::new();
+    for (size, list) in failures {
+        let mut seen: BTreeMap<_, usize> = BTreeMap::new();
+        for finding in list {
+            let key = (finding.loc, finding.check);
+            let nth = seen.entry(key).or_insert(0);
+            merged.entry((key, *nth)).or_default().push((size, finding));
+            *nth += 1;
+        }
+    }
+    let largest = |mut sizes: Vec<(u32, Diagnostic)>| {
+        sizes.sort_by_key(|(size, _)| *size);
+        let (_, mut shown) = sizes.pop()?;
+        if let Some(context) = &mut shown.context {
+            context.also = sizes.into_iter().map(|(size, _)| size).collect();
+        }
+        Some(shown)
+    };
+    merged.into_values().filter_map(largest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{Check, Context, Loc, Position};
+
+    fn finding(check: Check, line: u32, ranks: u32) -> Diagnostic {
+        let at = |column| Position { line, column };
+        Diagnostic::new(check, Loc { start: at(4), end: at(9) }, format!("seen with {ranks}"))
+            .context(Context { ranks, ..Context::default() })
+    }
+
+    #[test]
+    fn shows_the_largest_size_and_names_the_others() {
+        let merged = merge_sizes(vec![
+            (8, vec![finding(Check::Overlap, 9, 8)]),
+            (2, vec![finding(Check::Overlap, 9, 2), finding(Check::Postcondition, 5, 2)]),
+            (4, vec![finding(Check::Overlap, 9, 4), finding(Check::ChunkPosition, 9, 4)]),
+        ]);
+        let shown: Vec<_> = merged
+            .iter()
+            .map(|d| (d.check, d.loc.unwrap().start.line, d.context.clone().unwrap().ranks))
+            .collect();
+        assert_eq!(
+            shown,
+            [(Check::Postcondition, 5, 2), (Check::Overlap, 9, 8), (Check::ChunkPosition, 9, 4)]
+        );
+        assert_eq!(merged[1].context.as_ref().unwrap().also, [2, 4]);
+        assert_eq!(merged[1].message, "seen with 8");
+        assert_eq!(merged[0].context.as_ref().unwrap().also, []);
+    }
+
+    #[test]
+    fn keeps_different_findings_of_one_place() {
+        let two = |ranks| {
+            let mut second = finding(Check::Syntax, 3, ranks);
+            second.message = "another".to_owned();
+            vec![finding(Check::Syntax, 3, ranks), second]
+        };
+        let merged = merge_sizes(vec![(2, two(2)), (3, two(3))]);
+        let messages: Vec<_> = merged.iter().map(|d| &d.message[..]).collect();
+        assert_eq!(messages, ["seen with 3", "another"]);
+    }
 }

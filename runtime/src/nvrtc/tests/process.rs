@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::compile::provided;
 use super::find::python;
 use super::provide::entries;
 use crate::nvrtc::find::{Search, Version};
@@ -51,7 +52,7 @@ fn answer(text: impl std::fmt::Display) {
 
 /// A folder with links to a real libnvrtc and its builtins.
 fn linked(folder: &Path) -> PathBuf {
-    let found = provide(announce).unwrap();
+    let found = provided();
     fs::create_dir_all(folder).unwrap();
     for file in [&found.path, &found.builtins] {
         std::os::unix::fs::symlink(file, folder.join(file.file_name().unwrap())).unwrap();
@@ -155,7 +156,7 @@ fn what_cannot_be_loaded_is_told() {
     assert!(text.contains("\nhelp: it may be damaged or for another processor"), "{text}");
 
     // The builtins are a library, but not NVRTC.
-    let found = provide(announce).unwrap();
+    let found = provided();
     let other = root.path().join("other");
     fs::create_dir(&other).unwrap();
     for name in [found.path.file_name().unwrap(), found.builtins.file_name().unwrap()] {

@@ -1,0 +1,240 @@
+//! The part of the text that is particular to a kernel: constants, tables, one `__global__`, a branch a class.
+
+use super::tables::{Tables, constant, dispatch};
+use super::{Line, c_name, entry};
+use crate::abi::CounterKind;
+use crate::dtype::{DType, RedOp};
+use crate::ids::Buffer;
+use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Operand};
+
+/// The text, whose first line is line `first_line` of the whole, and the lines of its steps.
+pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
+    let mut tables = Tables::new(kernel);
+    // The branches first: they say which tables there are.
+    let branches: Vec<Branch> =
+        kernel.classes.iter().map(|class| branch(kernel, class, &mut tables)).collect();
+    let mut text = head(kernel);
+    let (classes, members) = dispatch(kernel);
+    let one_class = classes.iter().all(|&c| c == 0);
+    if !one_class {
+        constant(&mut text, "CLASS", &classes);
+    }
+    if tables.used() {
+        constant(&mut text, "MEMBERS", &members);
+        tables.define(&mut text);
+    }
+    text.push_str(&format!(
+        "\n}}  // namespace\n\nextern \"C\" __global__ void __launch_bounds__({}, 1)\n{}(const __grid_constant__ \
+         quadrille::Params<{}> p) {{\n  using namespace {};\n",
+        kernel.threads,
+        entry(kernel),
+        kernel.shape.ranks,
+        namespace(kernel),
+    ));
+    let most_links = kernel.classes.iter().map(Class::link_count).max().unwrap_or(0).max(1);
+    text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
+    text.push_str("  const Chunks<T, CHUNKS, EQUAL> chunks(p.count);\n");
+    text.push_str("  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x;\n");
+    if tables.used() {
+        text.push_str("  const u32 MEMBER = MEMBERS[RANK * GRID + BLOCK];\n");
+    }
+    if !one_class {
+        text.push_str("  switch (CLASS[RANK * GRID + BLOCK]) {\n");
+    }
+    let indent = if one_class { "  " } else { "      " };
+    let mut lines = Vec::new();
+    for (i, (branch, class)) in branches.iter().zip(&kernel.classes).enumerate() {
+        let members: Vec<String> = class.members.iter().map(|m| m.to_string()).collect();
+        if !one_class {
+            text.push_str(&format!("    case {i}: {{\n"));
+        }
+        text.push_str(&format!("{indent}// {}\n", members.join(" ")));
+        let mut at = first_line + text.lines().count() as u32;
+        for (what, code) in &branch.parts {
+            lines.push(Line { line: at, what: what.clone() });
+            for line in code.lines() {
+                at += 1;
+                text.push_str(&format!("{indent}{line}\n"));
+            }
+        }
+        lines.push(Line { line: at, what: String::new() });
+        text.push_str(if one_class { "" } else { "      break;\n    }\n" });
+    }
+    text.push_str(if one_class { "}\n" } else { "  }\n}\n" });
+    (text, lines)
+}
+
+fn namespace(kernel: &Kernel) -> String {
+    c_name(&kernel.name)
+}
+
+fn head(kernel: &Kernel) -> String {
+    let grid = kernel.grid.iter().copied().max().unwrap_or(1);
+    let element = match kernel.dtype {
+        DType::F32 => "F32",
+        DType::Bf16 => "BF16",
+    };
+    let op = match kernel.op {
+        RedOp::Sum => "Sum",
+    };
+    format!(
+        "// {}: {}; {} {}, Simple\nnamespace {} {{\n\nusing namespace quadrille;\n\n\
+         using T = {element};\nusing Op = {op};\n\
+         constexpr u32 RANKS = {};\nconstexpr u32 CHUNKS = {};  // of a unit\nconstexpr bool EQUAL = {};\n\
+         [[maybe_unused]] constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n",
+        kernel.name,
+        kernel.shape,
+        kernel.dtype,
+        kernel.op,
+        namespace(kernel),
+        kernel.shape.ranks,
+        kernel.shape.chunks,
+        kernel.divisible,
+        kernel.threads,
+        kernel.block_cap,
+    )
+}
+
+/// The code of a class, in parts that are steps, each with what it is in the program's terms.
+struct Branch {
+    parts: Vec<(String, String)>,
+}
+
+fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Branch {
+    let mut parts = Vec::new();
+    if !class.links.is_empty() {
+        let opened: String = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
+        parts.push((String::new(), format!("{opened}block_sync();\n")));
+    }
+    for (i, step) in class.steps.iter().enumerate() {
+        parts.push(code(kernel, class, i, step, tables));
+    }
+    if !class.links.is_empty() {
+        parts.push((String::new(), format!("close(links, {});\n", class.link_count())));
+    }
+    Branch { parts }
+}
+
+fn open(links: &Links, threads: u32, tables: &mut Tables) -> String {
+    let kind = links.kind.name();
+    let way = match links.end {
+        End::Writer => "to",
+        End::Waiter => "from",
+    };
+    let (rank, block) = (tables.expression(&links.rank), tables.expression(&links.block));
+    format!(
+        "for (u32 I = index_from({}); I < {}; I += THREADS)\n  \
+         open_{kind}_{way}<C>(links[{} + I], p, {rank}, {block}, {});\n",
+        links.first % threads,
+        links.count,
+        links.first,
+        links.advance
+    )
+}
+
+/// The statement that a step belongs to: its own, else that of the next move, else of the last.
+fn belongs<'k>(kernel: &'k Kernel, class: &Class, step: usize) -> Option<&'k str> {
+    let statement = |s: &KernelStep| s.statement.map(|id| kernel.statements[id.0 as usize].as_str());
+    class.steps[step..].iter().find_map(statement)
+}
+
+fn code(
+    kernel: &Kernel,
+    class: &Class,
+    index: usize,
+    step: &KernelStep,
+    tables: &mut Tables,
+) -> (String, String) {
+    let ahead = belongs(kernel, class, index);
+    match &step.action {
+        KernelAction::Wait(runs) => {
+            let what = match ahead {
+                Some(statement) => format!("the wait before {statement}"),
+                None => "the wait for peers at the end of the call".to_owned(),
+            };
+            (what, wait(kernel, class, index, runs))
+        }
+        KernelAction::Signal(runs) => {
+            let signals: String = per_run(kernel, runs, |run, first_thread| {
+                let (first, count, value) = (run.first, run.count, run.value);
+                match kind_of(class, run.first) {
+                    CounterKind::Start => {
+                        format!("signal_start(p, links, {first}, {count}, {first_thread});\n")
+                    }
+                    CounterKind::Data => {
+                        format!("signal_data(links, {first}, {count}, {value}, {first_thread});\n")
+                    }
+                }
+            });
+            ("a signal".to_owned(), signals)
+        }
+        KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "block_sync();\n".to_owned()),
+        KernelAction::Move { sources, dests } => {
+            let statement = ahead.unwrap_or("a move");
+            let comment = match (step.iteration.is_empty(), class.members.as_slice()) {
+                (true, _) => statement.to_owned(),
+                (false, [_]) => format!("{statement}  {}", step.iteration),
+                (false, many) => format!("{statement}  on {}: {}", many[0], step.iteration),
+            };
+            let from = addresses(sources, tables);
+            let to = addresses(dests, tables);
+            let start = tables.expression(&sources[0].start);
+            let code = format!(
+                "// {comment}\nmove<T, Op, {}, {}>(\n    {{{from}}},\n    {{{to}}},\n    chunks.length({start}, {}));\n",
+                sources.len(),
+                dests.len(),
+                sources[0].len
+            );
+            (statement.to_owned(), code)
+        }
+    }
+}
+
+fn kind_of(class: &Class, link: u32) -> CounterKind {
+    let group = class.links.iter().find(|g| (g.first..g.first + g.count).contains(&link));
+    group.map_or(CounterKind::Data, |g| g.kind)
+}
+
+/// The code for each run, each on threads of its own.
+fn per_run(kernel: &Kernel, runs: &[LinkRun], code: impl Fn(&LinkRun, u32) -> String) -> String {
+    let mut first_thread = 0;
+    let mut text = String::new();
+    for run in runs {
+        text.push_str(&code(run, first_thread % kernel.threads));
+        first_thread += run.count;
+    }
+    text
+}
+
+fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String {
+    let is_start = |run: &LinkRun| kind_of(class, run.first) == CounterKind::Start;
+    let any_start = runs.iter().any(is_start);
+    let polls = per_run(kernel, runs, |run, first_thread| {
+        let (first, count, value) = (run.first, run.count, run.value);
+        if is_start(run) {
+            format!("  failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
+        } else if any_start {
+            format!("  poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+        } else {
+            format!("poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+        }
+    });
+    if any_start {
+        format!("{{\n  bool failed = false;\n{polls}  if (leave(failed)) return;\n}}\n")
+    } else {
+        format!("{polls}block_sync();\n")
+    }
+}
+
+fn addresses(operands: &[Operand], tables: &mut Tables) -> String {
+    let address = |operand: &Operand| {
+        let table = match operand.buffer {
+            Buffer::Input => "input",
+            Buffer::Output | Buffer::Data => "output",
+        };
+        let (rank, start) = (tables.expression(&operand.rank), tables.expression(&operand.start));
+        format!("chunks.at(p.{table}[{rank}], {start})")
+    };
+    let list: Vec<String> = operands.iter().map(address).collect();
+    list.join(",\n     ")
+}

@@ -1,0 +1,44 @@
+// The parameter block and the counter region, as the host lays them out (compiler/src/abi.rs).
+
+using u8 = unsigned char;
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+
+namespace quadrille {
+
+template <u32 RANKS>
+struct Params {
+  u32 version;
+  u32 rank;
+  u64 count;  // elements of one unit
+  u32 hash;   // of the call; equal on all ranks
+  u32 reserved;
+  u64 spin_limit;
+  u64 abort;
+  u64 status;
+  u64 multicast;
+  u64 input[RANKS];
+  u64 output[RANKS];
+  u64 scratch[RANKS];
+  u64 counters[RANKS];
+};
+
+// Words of a status record; the host watches `code`.
+enum : u32 { STATUS_CODE, STATUS_RANK, STATUS_BLOCK, STATUS_STEP, STATUS_PEER, STATUS_WANTED, STATUS_SEEN, STATUS_CLAIM };
+enum : u32 { STATUS_MISMATCH = 1 };
+
+// Where counters lie: flags, then what this rank expects of them, then what it has sent.
+template <u32 RANKS, u32 BLOCK_CAP>
+struct Counters {
+  static constexpr u64 STARTS = u64(RANKS) * BLOCK_CAP;
+  static constexpr u64 WORDS = STARTS + STARTS * BLOCK_CAP;
+
+  // Start counters are always written by block 0, so a block of the waiting rank names one.
+  static __device__ u64 start(u32 rank, u32 waiter) { return u64(rank) * BLOCK_CAP + waiter; }
+  static __device__ u64 data(u32 rank, u32 block, u32 own) {
+    return STARTS + (u64(rank) * BLOCK_CAP + block) * BLOCK_CAP + own;
+  }
+};
+
+}  // namespace quadrille

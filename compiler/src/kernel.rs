@@ -1,0 +1,273 @@
+//! IR 3: the kernel that all ranks share. The blocks of all ranks are sorted into *classes* that do the same with
+//! other operands; operands are formulas over RANK and BLOCK.
+//!
+//! Text form (`Display`):
+//!
+//! ```text
+//! kernel ring_2r_f32_sum: all_reduce, 2 ranks, 2 chunks, in place, block cap 32; f32 sum, Simple, 512 threads
+//! class 0: r0.b0 r1.b0
+//!   link 0: start to r[(RANK + 1) % 2].b[0], 1 a call
+//!   link 1: start from r[(RANK + 1) % 2].b[0], 1 a call
+//!   signal 0 + 1
+//!   wait 1 >= 1
+//!   reduce data[RANK][RANK] + data[(RANK + 1) % 2][RANK] -> data[RANK][RANK]    #0
+//! ```
+//!
+//! A *link* is a block's end of a counter: it knows the flag's address, what it counted when the last call ended, and
+//! by how much it advances a call. Links that differ only in an advancing operand are one entry with an index `I`.
+//!
+//! Invariant: unrolled for any rank and block, the class's steps, counters and advances are the schedule's (`rolled`).
+
+mod classify;
+mod formula;
+mod unroll;
+
+pub use formula::Formula;
+pub use unroll::Unrolled;
+
+use crate::abi::CounterKind;
+use crate::dtype::{DType, RedOp};
+use crate::ids::{Buffer, Place};
+use crate::kind::Shape;
+use crate::program::{OpId, Program, StatementId};
+use crate::schedule::Schedule;
+use crate::verify::Verified;
+use std::fmt;
+
+/// Threads of a block.
+pub const THREADS: u32 = 512;
+
+/// The kernel of one world size, element type and operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The collective's name.
+    pub name: String,
+    /// Kind, world size, chunks, placement.
+    pub shape: Shape,
+    /// Most blocks a rank may have; fixes where counters lie.
+    pub block_cap: u32,
+    /// Element type, of input, wire, accumulation (f32 where narrower) and output alike.
+    pub dtype: DType,
+    /// Reduction operator.
+    pub op: RedOp,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Thread blocks of each rank.
+    pub grid: Vec<u32>,
+    /// What the blocks do.
+    pub classes: Vec<Class>,
+    /// All chunks of a unit are equally long; the count is divisible by C.
+    pub divisible: bool,
+    /// For each statement of the program: its place and text.
+    pub statements: Vec<String>,
+}
+
+/// Blocks that do the same with other operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// The blocks, ascending; a member's index selects from tables.
+    pub members: Vec<Place>,
+    /// The counters that a member signals or waits for.
+    pub links: Vec<Links>,
+    /// What a member does, in order.
+    pub steps: Vec<KernelStep>,
+}
+
+/// Which end of a counter a link is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum End {
+    /// The member signals.
+    Writer,
+    /// The member waits.
+    Waiter,
+}
+
+/// `count` links, numbered from `first`; the i-th has index `I = i` in its formulas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Links {
+    /// Number of the first.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// The member's end.
+    pub end: End,
+    /// What is counted.
+    pub kind: CounterKind,
+    /// The rank at the other end.
+    pub rank: Formula,
+    /// The block at the other end.
+    pub block: Formula,
+    /// Signals a call.
+    pub advance: u32,
+}
+
+/// A step of all members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelStep {
+    /// What is done.
+    pub action: KernelAction,
+    /// The statement that it carries out.
+    pub statement: Option<StatementId>,
+    /// The first member's operation, for comments.
+    pub origin: Option<OpId>,
+    /// That operation's iteration, as `c = 0, hop = 1`.
+    pub iteration: String,
+}
+
+/// `count` links from number `first` with one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkRun {
+    /// Number of the first link.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// The value waited for, or the number of this signal, counted from the call's begin.
+    pub value: u32,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KernelAction {
+    /// Poll every link until it reaches its value, then a block-wide barrier.
+    Wait(Vec<LinkRun>),
+    /// Publish a value on every link.
+    Signal(Vec<LinkRun>),
+    /// Combine the sources in order and store to every destination.
+    Move {
+        /// What is read.
+        sources: Vec<Operand>,
+        /// What is stored.
+        dests: Vec<Operand>,
+    },
+    /// A block-wide barrier.
+    BlockSync,
+}
+
+/// A slice whose rank and first chunk depend on the member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operand {
+    /// Which buffer.
+    pub buffer: Buffer,
+    /// Whose.
+    pub rank: Formula,
+    /// First chunk.
+    pub start: Formula,
+    /// Number of chunks.
+    pub len: u32,
+}
+
+/// Builds the kernel of a proved schedule.
+pub fn build(schedule: &Verified<Schedule>, program: &Program, dtype: DType, op: RedOp) -> Kernel {
+    Kernel {
+        name: format!("{}_{}r_{dtype}_{op}", schedule.name, schedule.shape.ranks),
+        shape: schedule.shape,
+        block_cap: schedule.block_cap,
+        dtype,
+        op,
+        threads: THREADS,
+        grid: schedule.blocks.iter().map(|blocks| blocks.len() as u32).collect(),
+        classes: classify::classify(schedule, program),
+        divisible: program.divisible,
+        statements: program.statements.iter().map(|s| format!("{} {}", s.loc, s.text)).collect(),
+    }
+}
+
+impl Class {
+    /// How many links a member has.
+    pub fn link_count(&self) -> u32 {
+        self.links.iter().map(|links| links.count).sum()
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "kernel {}: {}, block cap {}", self.name, self.shape, self.block_cap)?;
+        writeln!(f, "; {} {}, Simple, {} threads", self.dtype, self.op, self.threads)?;
+        for (i, class) in self.classes.iter().enumerate() {
+            write!(f, "class {i}:")?;
+            for member in &class.members {
+                write!(f, " {member}")?;
+            }
+            writeln!(f)?;
+            let formulas = Formulas(self.shape.ranks);
+            for links in &class.links {
+                formulas.links(f, links)?;
+            }
+            for step in &class.steps {
+                f.write_str("  ")?;
+                formulas.action(f, &step.action)?;
+                match step.origin {
+                    Some(op) => writeln!(f, "    {op}")?,
+                    None => writeln!(f)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes formulas for a world size.
+struct Formulas(u32);
+
+impl Formulas {
+    fn links(&self, f: &mut fmt::Formatter<'_>, links: &Links) -> fmt::Result {
+        let word = match links.end {
+            End::Writer => "to",
+            End::Waiter => "from",
+        };
+        let numbers = match links.count {
+            1 => format!("link {}", links.first),
+            n => format!("links {}..{}", links.first, links.first + n),
+        };
+        let (rank, block) = (links.rank.text(self.0), links.block.text(self.0));
+        writeln!(
+            f,
+            "  {numbers}: {} {word} r[{rank}].b[{block}], {} a call",
+            links.kind.name(),
+            links.advance
+        )
+    }
+
+    fn runs(&self, f: &mut fmt::Formatter<'_>, runs: &[LinkRun], sign: &str) -> fmt::Result {
+        for (i, run) in runs.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            match run.count {
+                1 => write!(f, "{comma}{} {sign} {}", run.first, run.value)?,
+                n => write!(f, "{comma}{}..{} {sign} {}", run.first, run.first + n, run.value)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn operands(&self, f: &mut fmt::Formatter<'_>, operands: &[Operand], separator: &str) -> fmt::Result {
+        for (i, operand) in operands.iter().enumerate() {
+            if i > 0 {
+                f.write_str(separator)?;
+            }
+            let (rank, start) = (operand.rank.text(self.0), operand.start.text(self.0));
+            write!(f, "{}[{rank}][{start}", operand.buffer)?;
+            f.write_str(&if operand.len > 1 { format!("; {}]", operand.len) } else { "]".to_owned() })?;
+        }
+        Ok(())
+    }
+
+    fn action(&self, f: &mut fmt::Formatter<'_>, action: &KernelAction) -> fmt::Result {
+        match action {
+            KernelAction::Wait(runs) => {
+                f.write_str("wait ")?;
+                self.runs(f, runs, ">=")
+            }
+            KernelAction::Signal(runs) => {
+                f.write_str("signal ")?;
+                self.runs(f, runs, "+")
+            }
+            KernelAction::Move { sources, dests } => {
+                f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
+                self.operands(f, sources, " + ")?;
+                f.write_str(" -> ")?;
+                self.operands(f, dests, ", ")
+            }
+            KernelAction::BlockSync => f.write_str("sync"),
+        }
+    }
+}

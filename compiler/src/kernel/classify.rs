@@ -1,0 +1,180 @@
+//! Sorts blocks into classes and fits formulas to their operands.
+
+use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Operand};
+use crate::abi::CounterKind;
+use crate::ids::{Buffer, Place, Slice};
+use crate::program::{Program, StatementId};
+use crate::schedule::{Action, Block, Counter, Schedule, Step};
+use rustc_hash::FxHashMap;
+
+/// What all members of a class share: everything but ranks, blocks and chunks.
+#[derive(PartialEq, Eq, Hash)]
+struct Signature {
+    links: Vec<(End, CounterKind, u32)>,
+    steps: Vec<(Option<StatementId>, StepShape)>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum StepShape {
+    Wait(Vec<(u32, u32)>),
+    Signal(Vec<(u32, u32)>),
+    Move { sources: Vec<(Buffer, u32)>, dests: Vec<(Buffer, u32)> },
+    BlockSync,
+}
+
+/// A block with its counters numbered in the order of first use.
+struct Candidate<'a> {
+    place: Place,
+    block: &'a Block,
+    links: Vec<Counter>,
+}
+
+/// The classes, by their first member.
+pub(super) fn classify(schedule: &Schedule, program: &Program) -> Vec<Class> {
+    let mut groups: Vec<(Signature, Vec<Candidate<'_>>)> = Vec::new();
+    let mut index: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
+    for (place, block) in schedule.places() {
+        let (signature, candidate) = signature(place, block, program);
+        let key = hash(&signature);
+        let known = index.entry(key).or_default();
+        match known.iter().find(|&&g| groups[g].0 == signature) {
+            Some(&group) => groups[group].1.push(candidate),
+            None => {
+                known.push(groups.len());
+                groups.push((signature, vec![candidate]));
+            }
+        }
+    }
+    groups.iter().map(|(signature, members)| class(signature, members, schedule, program)).collect()
+}
+
+fn hash(signature: &Signature) -> u64 {
+    use std::hash::{BuildHasher, BuildHasherDefault};
+    BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(signature)
+}
+
+fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signature, Candidate<'a>) {
+    let mut links: Vec<Counter> = Vec::new();
+    let mut sent: Vec<u32> = Vec::new();
+    let mut steps = Vec::new();
+    for step in &block.steps {
+        let mut link = |counter: Counter| {
+            let number = links.iter().position(|c| *c == counter).unwrap_or_else(|| {
+                links.push(counter);
+                sent.push(0);
+                links.len() - 1
+            });
+            if counter.writer == place {
+                sent[number] += 1;
+            }
+            (number as u32, sent[number])
+        };
+        let shape = match &step.action {
+            Action::Wait(arrivals) => {
+                StepShape::Wait(arrivals.iter().map(|a| (link(a.counter).0, a.value)).collect())
+            }
+            Action::Signal(counters) => StepShape::Signal(counters.iter().map(|&c| link(c)).collect()),
+            Action::Move { sources, dests } => {
+                let shape = |slices: &[Slice]| slices.iter().map(|s| (s.buffer, s.len)).collect();
+                StepShape::Move { sources: shape(sources), dests: shape(dests) }
+            }
+            Action::BlockSync => StepShape::BlockSync,
+        };
+        steps.push((step.origin.map(|op| program.ops[op.0 as usize].statement), shape));
+    }
+    let ends = links.iter().zip(&sent).map(|(counter, &sent)| {
+        if counter.writer == place {
+            return (End::Writer, counter.kind, sent);
+        }
+        let expected = block.expects.iter().find(|(c, _)| c == counter).map_or(0, |&(_, by)| by);
+        (End::Waiter, counter.kind, expected)
+    });
+    let signature = Signature { links: ends.collect(), steps };
+    (signature, Candidate { place, block, links })
+}
+
+fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, program: &Program) -> Class {
+    let shape = schedule.shape;
+    let places: Vec<Place> = members.iter().map(|m| m.place).collect();
+    let fit = |unit: u32, value: &dyn Fn(&Candidate<'_>) -> u32| {
+        let values: Vec<u32> = members.iter().map(value).collect();
+        Formula::fit(shape.ranks, &places, &values, unit)
+    };
+    let links = signature.links.iter().enumerate().map(|(i, &(end, kind, advance))| {
+        let peer = |m: &Candidate<'_>| match end {
+            End::Writer => m.links[i].waiter,
+            End::Waiter => m.links[i].writer,
+        };
+        let rank = fit(1, &|m| peer(m).rank.0);
+        let block = fit(1, &|m| peer(m).block.0);
+        Links { first: i as u32, count: 1, end, kind, rank, block, advance }
+    });
+    let links = gather(links.collect(), shape.ranks);
+    let steps = signature.steps.iter().enumerate().map(|(i, (statement, step))| {
+        let operands = |side: fn(&Step) -> &[Slice], shapes: &[(Buffer, u32)]| {
+            let operand = |(k, &(buffer, len)): (usize, &(Buffer, u32))| Operand {
+                buffer,
+                rank: fit(1, &|m| side(&m.block.steps[i])[k].rank.0),
+                start: fit(shape.chunks, &|m| side(&m.block.steps[i])[k].start),
+                len,
+            };
+            shapes.iter().enumerate().map(operand).collect()
+        };
+        let action = match step {
+            StepShape::Wait(links) => KernelAction::Wait(runs(links, &signature.links)),
+            StepShape::Signal(links) => KernelAction::Signal(runs(links, &signature.links)),
+            StepShape::BlockSync => KernelAction::BlockSync,
+            StepShape::Move { sources, dests } => KernelAction::Move {
+                sources: operands(step_sources, sources),
+                dests: operands(step_dests, dests),
+            },
+        };
+        let origin = members.first().and_then(|m| m.block.steps[i].origin);
+        let iteration = origin.map(|op| program.trails.describe(program.ops[op.0 as usize].trail));
+        KernelStep { action, statement: *statement, origin, iteration: iteration.unwrap_or_default() }
+    });
+    Class { steps: steps.collect(), members: places, links }
+}
+
+fn step_sources(step: &Step) -> &[Slice] {
+    if let Action::Move { sources, .. } = &step.action { sources } else { &[] }
+}
+
+fn step_dests(step: &Step) -> &[Slice] {
+    if let Action::Move { dests, .. } = &step.action { dests } else { &[] }
+}
+
+/// Joins neighbouring links whose formulas advance regularly.
+fn gather(links: Vec<Links>, ranks: u32) -> Vec<Links> {
+    let mut gathered: Vec<Links> = Vec::new();
+    for link in links {
+        let joined = gathered.last().and_then(|last| {
+            let alike = (last.end, last.kind, last.advance) == (link.end, link.kind, link.advance);
+            let rank = last.rank.extend(&link.rank, last.count, ranks).filter(|_| alike)?;
+            let block = last.block.extend(&link.block, last.count, ranks)?;
+            Some(Links { count: last.count + 1, rank, block, ..last.clone() })
+        });
+        match (joined, gathered.last_mut()) {
+            (Some(joined), Some(last)) => *last = joined,
+            _ => gathered.push(link),
+        }
+    }
+    gathered
+}
+
+/// Joins neighbouring links of one kind with the same value.
+fn runs(links: &[(u32, u32)], kinds: &[(End, CounterKind, u32)]) -> Vec<LinkRun> {
+    let mut runs: Vec<LinkRun> = Vec::new();
+    let kind = |link: u32| kinds[link as usize].1;
+    for &(link, value) in links {
+        match runs.last_mut() {
+            Some(run)
+                if run.value == value && run.first + run.count == link && kind(run.first) == kind(link) =>
+            {
+                run.count += 1;
+            }
+            _ => runs.push(LinkRun { first: link, count: 1, value }),
+        }
+    }
+    runs
+}

@@ -1,0 +1,245 @@
+//! Which waits order the operations: as few as imply all dependences, every start and every exit.
+//!
+//! Operations are walked in their global order with a vector clock a block (how many operations of each other block
+//! are known to be done). A dependence that the clock already covers needs no wait. Beside the clock each block keeps
+//! the ranks known to be in the *same call*: a start signal's hash has been compared with theirs, directly or by
+//! somebody whose own hash has been. Only those ranks' buffers may be touched.
+
+use super::assign::Placement;
+use super::depend::Graph;
+use crate::ids::{Place, Rank};
+use crate::location::RankSet;
+use crate::program::{OpId, Program};
+use petgraph::Direction;
+use petgraph::graph::NodeIndex;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// The waits of a schedule.
+pub(super) struct Synchronization {
+    /// For each operation, by operation index: what its block waits for right before it.
+    pub(super) before: Vec<Waits>,
+    /// For each operation: the blocks that wait for it, in the order they come to need it.
+    pub(super) signals: Vec<Vec<Place>>,
+    /// For each rank: the blocks that wait for its start.
+    pub(super) starts: Vec<Vec<Place>>,
+    /// For each rank: the operations its blocks wait for before the kernel ends, with the waiting block.
+    pub(super) exits: Vec<Vec<(Place, OpId)>>,
+}
+
+/// What a block waits for at one point.
+#[derive(Clone, Default)]
+pub(super) struct Waits {
+    /// Ranks whose start is awaited.
+    pub(super) starts: Vec<Rank>,
+    /// Operations of other blocks.
+    pub(super) ops: Vec<OpId>,
+}
+
+/// What a block knows: of each block the number of operations that are done, and the ranks in the same call.
+#[derive(Clone)]
+struct Clock {
+    done: Vec<u32>,
+    agreed: RankSet,
+}
+
+impl Clock {
+    fn join(&mut self, other: &Clock) {
+        for (known, more) in self.done.iter_mut().zip(&other.done) {
+            *known = (*known).max(*more);
+        }
+    }
+}
+
+/// The walk's state.
+struct Walk<'a> {
+    program: &'a Program,
+    placement: &'a Placement,
+    /// Where each rank's blocks begin in the numbering of all blocks.
+    offsets: Vec<usize>,
+    clocks: Vec<Clock>,
+    /// Each operation's number in its block, from 1.
+    number: Vec<u32>,
+    /// The clocks of operations that are still to be waited for, and how often they may be.
+    kept: FxHashMap<OpId, (Rc<Clock>, u32)>,
+    out: Synchronization,
+}
+
+/// Plans the waits. O(operations x blocks).
+pub(super) fn synchronize(program: &Program, graph: &Graph, placement: &Placement) -> Synchronization {
+    let ranks = program.shape.ranks;
+    let offsets: Vec<usize> = placement
+        .blocks
+        .iter()
+        .scan(0, |at, &blocks| {
+            let offset = *at;
+            *at += blocks as usize;
+            Some(offset)
+        })
+        .collect();
+    let blocks = placement.blocks.iter().sum::<u32>() as usize;
+    let clock = Clock { done: vec![0; blocks], agreed: RankSet::new(ranks) };
+    let n = program.ops.len();
+    let mut walk = Walk {
+        program,
+        placement,
+        offsets,
+        clocks: vec![clock; blocks],
+        number: vec![0; n],
+        kept: FxHashMap::default(),
+        out: Synchronization {
+            before: vec![Waits::default(); n],
+            signals: vec![Vec::new(); n],
+            starts: vec![Vec::new(); ranks as usize],
+            exits: vec![Vec::new(); ranks as usize],
+        },
+    };
+    let last_touches = walk.last_touches();
+    let mut uses = vec![0u32; n];
+    for (_, op) in last_touches.iter().flatten() {
+        uses[op.0 as usize] += 1;
+    }
+    for edge in graph.raw_edges() {
+        let (from, to) = (edge.source().index(), edge.target().index());
+        uses[from] += u32::from(placement.place[from] != placement.place[to]);
+    }
+    for &op in &placement.order {
+        walk.visit(op, graph, uses[op.0 as usize]);
+    }
+    for (rank, touches) in (0..).map(Rank).zip(last_touches) {
+        walk.exit(rank, touches);
+    }
+    walk.out
+}
+
+impl Walk<'_> {
+    fn index(&self, at: Place) -> usize {
+        self.offsets[at.rank.0 as usize] + at.block.0 as usize
+    }
+
+    /// The other ranks whose buffers an operation touches, each once.
+    fn touched(&self, op: OpId) -> Vec<Rank> {
+        let own = self.placement.place[op.0 as usize].rank;
+        let op = &self.program.ops[op.0 as usize];
+        let slices = op.sources.iter().chain(&op.dests);
+        let mut ranks: Vec<Rank> = slices.map(|s| s.rank).filter(|&r| r != own).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+
+    /// For each rank: of every other rank's block the last operation that touches its buffers, latest first.
+    fn last_touches(&self) -> Vec<Vec<(usize, OpId)>> {
+        let mut last: Vec<FxHashMap<Place, (usize, OpId)>> =
+            vec![FxHashMap::default(); self.out.starts.len()];
+        for (at, &op) in self.placement.order.iter().enumerate() {
+            for rank in self.touched(op) {
+                last[rank.0 as usize].insert(self.placement.place[op.0 as usize], (at, op));
+            }
+        }
+        last.into_iter()
+            .map(|of| {
+                let mut touches: Vec<_> = of.into_values().collect();
+                touches.sort_unstable_by(|a, b| b.cmp(a));
+                touches
+            })
+            .collect()
+    }
+
+    fn visit(&mut self, op: OpId, graph: &Graph, uses: u32) {
+        let i = op.0 as usize;
+        let place = self.placement.place[i];
+        let block = self.index(place);
+        let mut waits = Waits::default();
+        // Latest first, so that what a later wait implies is not waited for.
+        let mut before: Vec<OpId> = graph
+            .neighbors_directed(NodeIndex::new(i), Direction::Incoming)
+            .map(|p| OpId(p.index() as u32))
+            .filter(|p| self.placement.place[p.0 as usize] != place)
+            .collect();
+        before.sort_unstable_by_key(|p| std::cmp::Reverse((self.clock_weight(*p), *p)));
+        let mut joined = Vec::new();
+        for dependence in before {
+            let Some(clock) = self.release(dependence) else { continue };
+            let writer = self.index(self.placement.place[dependence.0 as usize]);
+            if self.clocks[block].done[writer] < self.number[dependence.0 as usize] {
+                self.clocks[block].join(&clock);
+                self.out.signals[dependence.0 as usize].push(place);
+                waits.ops.push(dependence);
+                joined.push((dependence, clock));
+            }
+        }
+        self.agree(block, &joined);
+        for rank in self.touched(op) {
+            if !self.clocks[block].agreed.contains(rank) {
+                self.clocks[block].agreed.insert(rank);
+                self.out.starts[rank.0 as usize].push(place);
+                waits.starts.push(rank);
+            }
+        }
+        self.agree(block, &joined);
+        self.out.before[i] = waits;
+        self.number[i] = self.clocks[block].done[block] + 1;
+        self.clocks[block].done[block] = self.number[i];
+        if uses > 0 {
+            self.kept.insert(op, (Rc::new(self.clocks[block].clone()), uses));
+        }
+    }
+
+    /// An operation's place in the global order, by which later ones are waited for first.
+    fn clock_weight(&self, op: OpId) -> u32 {
+        self.kept.get(&op).map_or(0, |(clock, _)| clock.done.iter().sum())
+    }
+
+    /// The ranks that signalling blocks agree with are agreed with too, if their own rank is.
+    fn agree(&mut self, block: usize, joined: &[(OpId, Rc<Clock>)]) {
+        let own = self.offsets.partition_point(|&offset| offset <= block) as u32 - 1;
+        let mut pending: Vec<_> = joined.iter().collect();
+        loop {
+            let before = pending.len();
+            pending.retain(|(op, clock)| {
+                let rank = self.placement.place[op.0 as usize].rank;
+                let known = rank == Rank(own) || self.clocks[block].agreed.contains(rank);
+                if known {
+                    self.clocks[block].agreed.union(&clock.agreed);
+                }
+                !known
+            });
+            if pending.len() == before {
+                return;
+            }
+        }
+    }
+
+    /// Takes one use of an operation's clock.
+    fn release(&mut self, op: OpId) -> Option<Rc<Clock>> {
+        let (clock, uses) = self.kept.get_mut(&op)?;
+        *uses -= 1;
+        if *uses > 0 {
+            return Some(Rc::clone(clock));
+        }
+        self.kept.remove(&op).map(|(clock, _)| clock)
+    }
+
+    /// The waits at the end of a rank's kernel: for every touch of its buffers that none of its blocks knows of.
+    fn exit(&mut self, rank: Rank, touches: Vec<(usize, OpId)>) {
+        let first = self.offsets[rank.0 as usize];
+        let blocks = self.placement.blocks[rank.0 as usize];
+        let mut known = self.clocks[first].clone();
+        for block in 1..blocks as usize {
+            known.join(&self.clocks[first + block]);
+        }
+        for (_, op) in touches {
+            let Some(clock) = self.release(op) else { continue };
+            let writer = self.placement.place[op.0 as usize];
+            if known.done[self.index(writer)] >= self.number[op.0 as usize] {
+                continue;
+            }
+            let block = crate::ids::ThreadBlock(writer.block.0 % blocks);
+            let waiter = Place { rank, block };
+            known.join(&clock);
+            self.out.signals[op.0 as usize].push(waiter);
+            self.out.exits[rank.0 as usize].push((waiter, op));
+        }
+    }
+}

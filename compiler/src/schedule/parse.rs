@@ -1,0 +1,286 @@
+//! Reads a schedule's text form back.
+
+use super::{Action, Arrival, Block, Counter, CounterKind, Schedule, Step};
+use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
+use crate::kind::{Kind, Shape};
+use crate::program::OpId;
+use std::fmt::Display;
+
+/// Most ranks and most blocks a rank in a schedule text; more is refused before anything is allocated for it.
+const MOST: u32 = 4096;
+
+/// Why a text is no schedule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {problem}")]
+pub struct ParseError {
+    /// From 1.
+    pub line: u32,
+    /// From 1.
+    pub column: u32,
+    /// What was expected, and what stood there.
+    pub problem: String,
+}
+
+impl Schedule {
+    /// Parses the text form. `#` notes and blank lines are free; blocks stand in order.
+    pub fn parse(text: &str) -> Result<Schedule, ParseError> {
+        let mut lines = (1u32..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let Some((number, first)) = lines.next() else {
+            return Err(ParseError {
+                line: 1,
+                column: 1,
+                problem: "an empty text is no schedule".to_owned(),
+            });
+        };
+        let mut schedule = header(&mut Cursor::new(number, first))?;
+        for (number, line) in lines {
+            let mut at = Cursor::new(number, line);
+            if line.starts_with([' ', '\t']) {
+                content(&mut schedule, &mut at)?;
+            } else {
+                open_block(&mut schedule, &mut at)?;
+            }
+            at.end()?;
+        }
+        Ok(schedule)
+    }
+}
+
+fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
+    at.token("schedule")?;
+    let name = at.word("the collective's name")?.to_owned();
+    at.token(":")?;
+    let word = at.word("a kind of collective")?;
+    let kind: Kind = word.parse().map_err(|e| at.error(e))?;
+    at.token(",")?;
+    let ranks = at.count("ranks")?;
+    at.token(if ranks == 1 { "rank" } else { "ranks" })?;
+    at.token(",")?;
+    let chunks = at.count("chunks")?;
+    at.token(if chunks == 1 { "chunk" } else { "chunks" })?;
+    at.token(",")?;
+    let mut shape = Shape { kind, ranks, chunks, in_place: false, root: Rank(0) };
+    if at.take("in place") {
+        shape.in_place = true;
+        at.token(",")?;
+    }
+    if at.take("root") {
+        shape.root = at.rank()?;
+        at.token(",")?;
+    }
+    at.token("block cap")?;
+    let block_cap = at.count("the block cap")?;
+    at.end()?;
+    Ok(Schedule { name, shape, block_cap, blocks: vec![Vec::new(); ranks as usize] })
+}
+
+fn open_block(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
+    let place = at.place()?;
+    let last = schedule.blocks.iter().rposition(|blocks| !blocks.is_empty()).unwrap_or(0);
+    let Some(blocks) = schedule.blocks.get_mut(place.rank.0 as usize) else {
+        return Err(
+            at.error(format!("{} is outside the world of {} ranks", place.rank, schedule.shape.ranks))
+        );
+    };
+    if (place.rank.0 as usize) < last || place.block.0 as usize != blocks.len() {
+        return Err(at.error(format!("{place} is out of order: ranks ascend, and blocks count from b0")));
+    }
+    if place.block.0 >= MOST {
+        return Err(at.error(format!("more than {MOST} blocks a rank")));
+    }
+    blocks.push(Block::default());
+    Ok(())
+}
+
+fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
+    let Some((rank, blocks)) = schedule.blocks.iter_mut().enumerate().rfind(|(_, b)| !b.is_empty()) else {
+        return Err(at.error("a step outside a block: a line like `r0.b0` comes first"));
+    };
+    let own = Place { rank: Rank(rank as u32), block: ThreadBlock(blocks.len() as u32 - 1) };
+    let block = &mut blocks[own.block.0 as usize];
+    if at.take("expect") {
+        let kind = at.counter_kind()?;
+        let counter = Counter { kind, writer: at.place()?, waiter: own };
+        at.token("+=")?;
+        block.expects.push((counter, at.number("by how much")?));
+        return Ok(());
+    }
+    if !block.expects.is_empty() {
+        return Err(at.error("a step after the block's `expect` lines"));
+    }
+    let action = action(at, own)?;
+    let origin = if at.take("#") { Some(OpId(at.number("the operation's number")?)) } else { None };
+    block.steps.push(Step { action, origin });
+    Ok(())
+}
+
+fn action(at: &mut Cursor<'_>, own: Place) -> Result<Action, ParseError> {
+    if at.take("wait") {
+        return Ok(Action::Wait(at.list(",", |at| {
+            let kind = at.counter_kind()?;
+            let counter = Counter { kind, writer: at.place()?, waiter: own };
+            at.token(">=")?;
+            Ok(Arrival { counter, value: at.number("the value waited for")? })
+        })?));
+    }
+    if at.take("signal") {
+        return Ok(Action::Signal(at.list(",", |at| {
+            let kind = at.counter_kind()?;
+            Ok(Counter { kind, writer: own, waiter: at.place()? })
+        })?));
+    }
+    if at.take("sync") {
+        return Ok(Action::BlockSync);
+    }
+    let reduce = at.take("reduce");
+    if !reduce && !at.take("copy") {
+        return Err(at.expected("`wait`, `signal`, `copy`, `reduce`, `sync` or `expect`"));
+    }
+    let sources = at.list("+", Cursor::slice)?;
+    if reduce == (sources.len() == 1) {
+        return Err(at.error("a `copy` has one source, a `reduce` several"));
+    }
+    at.token("->")?;
+    let dests = at.list(",", Cursor::slice)?;
+    Ok(Action::Move { sources, dests })
+}
+
+/// A line being read.
+struct Cursor<'a> {
+    number: u32,
+    line: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn new(number: u32, line: &'a str) -> Cursor<'a> {
+        Cursor { number, line, at: 0 }
+    }
+
+    fn rest(&mut self) -> &'a str {
+        let rest = &self.line[self.at..];
+        let trimmed = rest.trim_start();
+        self.at += rest.len() - trimmed.len();
+        trimmed
+    }
+
+    fn error(&self, problem: impl Display) -> ParseError {
+        let column = self.line[..self.at].chars().count() as u32 + 1;
+        ParseError { line: self.number, column, problem: problem.to_string() }
+    }
+
+    fn expected(&mut self, what: impl Display) -> ParseError {
+        let rest = self.rest();
+        let found = rest.split_whitespace().next();
+        let found: String = found.map_or("the end of the line".to_owned(), |w| {
+            let short: String = w.chars().take(24).collect();
+            format!("`{short}`")
+        });
+        self.error(format!("expected {what}, found {found}"))
+    }
+
+    /// Consumes `token` if it comes next; a word must end where the token does.
+    fn take(&mut self, token: &str) -> bool {
+        let Some(after) = self.rest().strip_prefix(token) else { return false };
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        if token.ends_with(word) && after.starts_with(word) {
+            return false;
+        }
+        self.at += token.len();
+        true
+    }
+
+    fn token(&mut self, token: &str) -> Result<(), ParseError> {
+        if self.take(token) { Ok(()) } else { Err(self.expected(format!("`{token}`"))) }
+    }
+
+    fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
+        let rest = self.rest();
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        if end == 0 {
+            return Err(self.expected(what));
+        }
+        self.at += end;
+        Ok(&rest[..end])
+    }
+
+    fn number(&mut self, what: &str) -> Result<u32, ParseError> {
+        let rest = self.rest();
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        match rest[..end].parse() {
+            Ok(number) => {
+                self.at += end;
+                Ok(number)
+            }
+            Err(_) => Err(self.expected(what)),
+        }
+    }
+
+    fn count(&mut self, what: &str) -> Result<u32, ParseError> {
+        let count = self.number(what)?;
+        if !(1..=MOST).contains(&count) {
+            return Err(self.error(format!("{count} for {what} is outside 1..={MOST}")));
+        }
+        Ok(count)
+    }
+
+    fn rank(&mut self) -> Result<Rank, ParseError> {
+        if !self.rest().starts_with('r') {
+            return Err(self.expected("a rank like `r0`"));
+        }
+        self.at += 1;
+        Ok(Rank(self.number("a rank like `r0`")?))
+    }
+
+    fn place(&mut self) -> Result<Place, ParseError> {
+        let rank = self.rank()?;
+        self.token(".")?;
+        if !self.rest().starts_with('b') {
+            return Err(self.expected("a block like `r0.b0`"));
+        }
+        self.at += 1;
+        Ok(Place { rank, block: ThreadBlock(self.number("a block like `r0.b0`")?) })
+    }
+
+    fn counter_kind(&mut self) -> Result<CounterKind, ParseError> {
+        for kind in [CounterKind::Start, CounterKind::Data] {
+            if self.take(kind.name()) {
+                return Ok(kind);
+            }
+        }
+        Err(self.expected("`start` or `data`"))
+    }
+
+    fn slice(&mut self) -> Result<Slice, ParseError> {
+        let Some(buffer) = Buffer::ALL.into_iter().find(|b| self.take(b.name())) else {
+            return Err(self.expected("a slice like `data[0][1]`"));
+        };
+        self.token("[")?;
+        let rank = Rank(self.number("a rank")?);
+        self.token("]")?;
+        self.token("[")?;
+        let start = self.number("a chunk")?;
+        let end = if self.take("..") { self.number("the range's end")? } else { start.saturating_add(1) };
+        if end <= start {
+            return Err(self.error(format!("the range {start}..{end} is empty")));
+        }
+        self.token("]")?;
+        Ok(Slice { buffer, rank, start, len: end - start })
+    }
+
+    fn list<T>(
+        &mut self,
+        separator: &str,
+        mut item: impl FnMut(&mut Self) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
+        let mut items = vec![item(self)?];
+        while self.take(separator) {
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    fn end(&mut self) -> Result<(), ParseError> {
+        if self.rest().is_empty() { Ok(()) } else { Err(self.expected("the end of the line")) }
+    }
+}

@@ -1,0 +1,168 @@
+//! `form`: the rules that make a static proof possible (one writing and one waiting block a counter, every wait for a
+//! signal that exists, every operand in its buffer).
+
+use super::site::Sites;
+use crate::diagnostic::{Check, Diagnostic};
+use crate::domain::Domain;
+use crate::ids::{Place, Slice};
+use crate::schedule::{Action, Counter, CounterKind, Schedule};
+use rustc_hash::FxHashMap;
+
+/// All breaches. The other checks of stage 2 rely on there being none.
+pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
+    let schedule = sites.schedule;
+    let mut form = Form { sites, findings: Vec::new() };
+    form.world(domain);
+    if !form.findings.is_empty() {
+        return form.findings;
+    }
+    let mut signals: FxHashMap<Counter, u32> = FxHashMap::default();
+    for (place, block) in schedule.places() {
+        for (i, step) in block.steps.iter().enumerate() {
+            let origin_known = step.origin.is_none_or(|op| (op.0 as usize) < sites.program.ops.len());
+            if !origin_known {
+                form.breach(place, i, "names an operation that the program does not have");
+            }
+            match &step.action {
+                Action::Move { sources, dests } => form.operands(place, i, sources, dests),
+                Action::Signal(counters) => {
+                    for counter in counters {
+                        form.counter(place, i, counter);
+                        let count = signals.entry(*counter).or_default();
+                        *count += 1;
+                        if counter.kind == CounterKind::Start && *count > 1 {
+                            form.breach(
+                                place,
+                                i,
+                                format_args!("signals `{counter}` a second time in one call"),
+                            );
+                        }
+                    }
+                }
+                Action::Wait(_) | Action::BlockSync => {}
+            }
+        }
+    }
+    let mut waited: FxHashMap<Counter, ()> = FxHashMap::default();
+    for (place, block) in schedule.places() {
+        for (i, step) in block.steps.iter().enumerate() {
+            let Action::Wait(arrivals) = &step.action else { continue };
+            for arrival in arrivals {
+                form.counter(place, i, &arrival.counter);
+                waited.insert(arrival.counter, ());
+                let count = signals.get(&arrival.counter).copied().unwrap_or(0);
+                if arrival.value == 0 || arrival.value > count {
+                    let (value, counter) = (arrival.value, arrival.counter);
+                    form.breach(
+                        place,
+                        i,
+                        format_args!(
+                            "waits for signal {value} of `{counter}`, which is signalled {count} times"
+                        ),
+                    );
+                }
+            }
+        }
+    }
+    let mut unwaited: Vec<_> = signals.keys().filter(|c| !waited.contains_key(c)).collect();
+    unwaited.sort_unstable();
+    for counter in unwaited {
+        form.finding(format!("`{counter}` is signalled, but {} never waits for it", counter.waiter));
+    }
+    form.findings
+}
+
+struct Form<'a> {
+    sites: &'a Sites<'a>,
+    findings: Vec<Diagnostic>,
+}
+
+impl Form<'_> {
+    fn finding(&mut self, message: String) {
+        self.findings.push(Diagnostic::new(Check::Form, self.sites.program.name_loc, message));
+    }
+
+    fn breach(&mut self, place: Place, step: usize, what: impl std::fmt::Display) {
+        let at = self.sites.stamp(place, step);
+        let message = format!("step {step} of {place} {what}");
+        self.findings
+            .push(Diagnostic::new(Check::Form, self.sites.loc(at), message).note(self.sites.name(at)));
+    }
+
+    fn world(&mut self, domain: &Domain) {
+        let (schedule, program) = (self.sites.schedule, self.sites.program);
+        if schedule.shape != program.shape {
+            self.finding(format!(
+                "the schedule is for {}, the program for {}",
+                schedule.shape, program.shape
+            ));
+        }
+        if schedule.blocks.len() != domain.ranks as usize {
+            self.finding(format!(
+                "the schedule has {} ranks, the world {}",
+                schedule.blocks.len(),
+                domain.ranks
+            ));
+        }
+        for (rank, blocks) in schedule.blocks.iter().enumerate() {
+            if blocks.is_empty() {
+                self.finding(format!("r{rank} has no block"));
+            }
+        }
+        let moves_afar = |schedule: &Schedule| {
+            schedule.places().any(|(place, block)| {
+                block.steps.iter().any(|s| match &s.action {
+                    Action::Move { sources, dests } => {
+                        sources.iter().chain(dests).any(|s| s.rank != place.rank)
+                    }
+                    _ => false,
+                })
+            })
+        };
+        if !domain.symmetric && moves_afar(schedule) {
+            self.finding("a step reaches into a peer's buffer, and this world maps none".to_owned());
+        }
+    }
+
+    fn counter(&mut self, place: Place, step: usize, counter: &Counter) {
+        let peer = if counter.writer == place { counter.waiter } else { counter.writer };
+        if self.sites.schedule.block(peer).is_none() {
+            self.breach(place, step, format_args!("names {peer}, which does not exist"));
+        } else if counter.kind == CounterKind::Start && counter.writer.block.0 != 0 {
+            self.breach(place, step, format_args!("has `{counter}`, but only block 0 announces a start"));
+        } else if counter.kind == CounterKind::Start && counter.writer.rank == counter.waiter.rank {
+            self.breach(place, step, format_args!("has `{counter}`, a start within one rank"));
+        } else if counter.writer == counter.waiter {
+            self.breach(place, step, format_args!("has `{counter}`, a counter to itself"));
+        }
+    }
+
+    fn operands(&mut self, place: Place, step: usize, sources: &[Slice], dests: &[Slice]) {
+        let shape = self.sites.schedule.shape;
+        let program = self.sites.program;
+        for slice in sources.iter().chain(dests) {
+            let exists = slice.rank.0 < shape.ranks && slice.end() <= shape.chunks(slice.buffer, slice.rank);
+            if !exists {
+                self.breach(place, step, format_args!("touches {slice}, which does not exist"));
+                return;
+            }
+        }
+        let Some(first) = sources.first().filter(|_| !dests.is_empty()) else {
+            self.breach(place, step, "moves nothing");
+            return;
+        };
+        for slice in sources.iter().chain(dests) {
+            let same_sizes = program.divisible || slice.start % shape.chunks == first.start % shape.chunks;
+            if slice.len != first.len || !same_sizes {
+                self.breach(place, step, format_args!("joins {first} and {slice}, which differ in size"));
+                return;
+            }
+        }
+        for (i, dest) in dests.iter().enumerate() {
+            let rival = sources.iter().filter(|s| *s != dest).chain(&dests[..i]).find(|s| s.overlaps(dest));
+            if let Some(rival) = rival {
+                self.breach(place, step, format_args!("stores {dest}, which overlaps {rival}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `out-of-bounds`: every slice lies inside a buffer that exists, and the slices of one operation are equally long.
+
+use crate::diagnostic::{Check, Diagnostic};
+use crate::ids::{Buffer, Rank, Slice};
+use crate::kind::Shape;
+use crate::record::RawSlice;
+use crate::words;
+use smallvec::SmallVec;
+use std::fmt;
+
+/// The slices and the executing rank of one operation, all inside their buffers.
+pub(crate) struct Places {
+    pub(crate) sources: SmallVec<[Slice; 2]>,
+    pub(crate) dests: SmallVec<[Slice; 1]>,
+    pub(crate) on: Option<Rank>,
+}
+
+/// Turns the numbers a program computed into places. On failure the first wrong one in reading order.
+pub(crate) fn check(
+    shape: &Shape,
+    sources: &[RawSlice],
+    dests: &[RawSlice],
+    on: Option<i64>,
+) -> Result<Places, Box<Diagnostic>> {
+    if dests.is_empty() {
+        return Err(error("nothing to store to: the list of destinations is empty"));
+    }
+    if sources.is_empty() {
+        return Err(error("nothing to read: the list of sources is empty"));
+    }
+    let dests: SmallVec<[Slice; 1]> = dests.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
+    let sources: SmallVec<[Slice; 2]> =
+        sources.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
+    let first = dests[0];
+    if let Some(other) = dests.iter().chain(&sources).find(|other| other.len != first.len) {
+        return Err(error(format!(
+            "{first} has {} but {other} has {}",
+            words::count(first.len.into(), "chunk"),
+            other.len
+        )));
+    }
+    let on = match on {
+        Some(given) => {
+            Some(rank(shape, given).ok_or_else(|| no_rank(shape, format!("#[on({given})]"), given))?)
+        }
+        None => None,
+    };
+    Ok(Places { sources, dests, on })
+}
+
+fn error(message: impl Into<String>) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Check::OutOfBounds, None, message))
+}
+
+fn rank(shape: &Shape, given: i64) -> Option<Rank> {
+    u32::try_from(given).ok().filter(|&r| r < shape.ranks).map(Rank)
+}
+
+fn no_rank(shape: &Shape, what: String, given: i64) -> Box<Diagnostic> {
+    let there_are = match shape.ranks {
+        1 => "the only rank is 0".to_owned(),
+        n => format!("the ranks are 0 to {}", n - 1),
+    };
+    let mut finding = Diagnostic::new(Check::OutOfBounds, None, format!("{what} is outside the world"));
+    finding.notes.push(format!("there is no rank {given}: {there_are}"));
+    if given < 0 && given > -i64::from(shape.ranks) {
+        finding.help =
+            Some("`%` keeps the sign of a difference: write `(difference + RANKS) % RANKS`".to_owned());
+    }
+    Box::new(finding)
+}
+
+fn slice(shape: &Shape, raw: &RawSlice) -> Result<Slice, Box<Diagnostic>> {
+    if !shape.buffers().contains(&raw.buffer) {
+        return Err(no_buffer(shape, raw));
+    }
+    let Some(rank) = rank(shape, raw.rank) else {
+        return Err(no_rank(shape, raw.to_string(), raw.rank));
+    };
+    let chunks = shape.chunks(raw.buffer, rank);
+    if chunks == 0 {
+        return Err(Box::new(
+            Diagnostic::new(Check::OutOfBounds, None, format!("{raw} does not exist")).note(format!(
+                "only the root, rank {}, has an `{}` in {}",
+                shape.root.0, raw.buffer, shape.kind
+            )),
+        ));
+    }
+    if raw.start >= raw.end {
+        let what = if raw.start == raw.end { "is an empty range" } else { "is a reversed range" };
+        return Err(error(format!("{raw} {what}")));
+    }
+    match (u32::try_from(raw.start), u32::try_from(raw.end)) {
+        (Ok(start), Ok(end)) if end <= chunks => {
+            Ok(Slice { buffer: raw.buffer, rank, start, len: end - start })
+        }
+        _ => {
+            let mut finding = error(format!("{raw} is outside its buffer"));
+            finding.notes.push(extent(shape, raw.buffer, rank));
+            Err(finding)
+        }
+    }
+}
+
+fn no_buffer(shape: &Shape, raw: &RawSlice) -> Box<Diagnostic> {
+    let mut finding = error(format!("{raw} does not exist"));
+    if shape.in_place {
+        finding.notes.push("the collective is `in_place`: its one buffer is `data`".to_owned());
+    } else {
+        finding
+            .notes
+            .push("the collective is not `in_place`: its buffers are `input` and `output`".to_owned());
+    }
+    finding
+}
+
+/// How many chunks a buffer has, and why.
+fn extent(shape: &Shape, buffer: Buffer, rank: Rank) -> String {
+    let chunks = shape.chunks(buffer, rank);
+    let indices = match chunks {
+        1 => "only chunk 0".to_owned(),
+        n => format!("chunks 0 to {}", n - 1),
+    };
+    let (input, output) = shape.kind.units(shape.ranks);
+    let per_rank = match buffer {
+        Buffer::Input => input,
+        Buffer::Output => output,
+        Buffer::Data => input.max(output),
+    } != 1;
+    let why = if per_rank {
+        format!(
+            "{} has RANKS = {} units of {} there",
+            shape.kind,
+            shape.ranks,
+            words::count(shape.chunks.into(), "chunk")
+        )
+    } else {
+        format!("{} has one unit of {} there", shape.kind, words::count(shape.chunks.into(), "chunk"))
+    };
+    format!("{buffer}[{}] has {indices}: {why}", rank.0)
+}
+
+/// As the program's text would write it: `data[3][-1]`, `data[3][2..5]`.
+impl fmt::Display for RawSlice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.start.checked_add(1) == Some(self.end) {
+            write!(f, "{}[{}][{}]", self.buffer, self.rank, self.start)
+        } else {
+            write!(f, "{}[{}][{}..{}]", self.buffer, self.rank, self.start, self.end)
+        }
+    }
+}

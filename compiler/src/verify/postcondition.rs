@@ -1,0 +1,275 @@
+//! `postcondition`: at the end every output chunk holds what its kind demands. The blame lies on the statement that
+//! stored the wrong value last; a chunk that is never stored is blamed on the collective's name.
+
+use crate::diagnostic::{Check, Context, Diagnostic};
+use crate::ids::{Buffer, Rank};
+use crate::kind::{Contribution, Expected, Kind, Shape};
+use crate::program::{OpId, Program};
+use crate::verify::findings::{Findings, Unit};
+use crate::verify::history::History;
+use crate::verify::stores::Stores;
+use crate::verify::values::{Content, Node, State, ValueId, Values};
+use crate::words;
+use std::collections::BTreeMap;
+
+/// Findings whose cause is looked for; the search costs a pass over all values each.
+const EXPLAINED: usize = 16;
+
+/// An output chunk with a wrong value.
+#[derive(Clone, Copy, Debug)]
+struct Wrong {
+    rank: Rank,
+    chunk: u32,
+    /// What it holds, if anything.
+    value: Option<ValueId>,
+    /// Who stored that.
+    stored: Option<OpId>,
+}
+
+/// Judges the contents at the end of a run.
+pub(crate) fn check(program: &Program, values: &Values, state: &State, stores: &Stores) -> Vec<Diagnostic> {
+    let mut wrong = wrong_chunks(&program.shape, values, state, stores);
+    if wrong.is_empty() {
+        return Vec::new();
+    }
+    let mut history = History::new(program);
+    let mut explained = 0;
+    let mut explain = |wrong: &Wrong, finding: Diagnostic| {
+        explained += 1;
+        if explained <= EXPLAINED { explain(program, &mut history, wrong, finding) } else { finding }
+    };
+
+    // In the order of the run, so that the first of a statement is its first failing iteration.
+    wrong.sort_by_key(|w| (w.stored, w.rank, w.chunk));
+    let never = wrong.partition_point(|w| w.stored.is_none());
+    let mut findings = Findings::default();
+    for w in &wrong[never..] {
+        let (Some(id), Some(value)) = (w.stored, w.value) else { continue };
+        let op = &program.ops[id.0 as usize];
+        findings.add(program, (op.statement, op.trail), (Check::Postcondition, Unit::Chunk), || {
+            let text = describe(&program.shape, values, w, value);
+            explain(w, Diagnostic::new(Check::Postcondition, None, text))
+        });
+    }
+    let mut list = findings.finish();
+    if let [first, ..] = wrong[..never] {
+        list.push(explain(&first, never_stored(program, values, &wrong[..never])));
+    }
+    list
+}
+
+fn wrong_chunks(shape: &Shape, values: &Values, state: &State, stores: &Stores) -> Vec<Wrong> {
+    let mut wrong = Vec::new();
+    let mut reduced: Vec<Option<Content>> = Vec::new();
+    for rank in (0..shape.ranks).map(Rank) {
+        for chunk in 0..shape.output_chunks() {
+            let at = shape.output_location(rank, chunk);
+            let value = state.read(at);
+            let right = match (shape.expected(rank, chunk), value) {
+                (_, None) => false,
+                // Follows from a read that `read-before-write` reports.
+                (_, Some(value)) if value == values.unknown() => true,
+                (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
+                (Expected::Reduced { chunk }, Some(value)) => {
+                    let index = chunk as usize;
+                    reduced.resize(reduced.len().max(index + 1), None);
+                    let due = *reduced[index].get_or_insert_with(|| reduction(shape, values, chunk));
+                    values.content(value) == due
+                }
+            };
+            if !right {
+                wrong.push(Wrong { rank, chunk, value, stored: stores.last(at) });
+            }
+        }
+    }
+    wrong
+}
+
+/// The content of the reduction over all ranks of one input chunk.
+fn reduction(shape: &Shape, values: &Values, chunk: u32) -> Content {
+    (0..shape.ranks)
+        .map(|r| values.content(values.intern_leaf(Contribution { rank: Rank(r), chunk })))
+        .fold(Content::default(), Content::plus)
+}
+
+/// What is wrong with a chunk that was stored.
+fn describe(shape: &Shape, values: &Values, wrong: &Wrong, value: ValueId) -> String {
+    let content = values.contributions(value);
+    let problem = match shape.expected(wrong.rank, wrong.chunk) {
+        Expected::Copied(due) => format!("holds {} instead of {due}", sum(&content)),
+        Expected::Reduced { chunk } => reduction_problem(shape, chunk, &content),
+    };
+    format!("output[{}][{}] {problem}", wrong.rank.0, wrong.chunk)
+}
+
+/// What a value lacks and has too much to be the reduction of input chunk `chunk`.
+fn reduction_problem(shape: &Shape, chunk: u32, content: &[(Contribution, u64)]) -> String {
+    let missing = missing_ranks(shape, chunk, content);
+    let mut repeated: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
+    let mut foreign: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &(leaf, often) in content {
+        if often > 1 {
+            repeated.entry(often).or_default().push(leaf.rank.0);
+        } else if leaf.chunk != chunk {
+            foreign.entry(leaf.chunk).or_default().push(leaf.rank.0);
+        }
+    }
+    if let (Some((other, ranks)), true) = (foreign.first_key_value(), repeated.is_empty())
+        && foreign.len() == 1
+        && *ranks == missing
+    {
+        let inputs = words::inputs(ranks, shape.ranks);
+        return format!("holds chunk {other} instead of chunk {chunk} of {inputs}");
+    }
+    let mut parts = Vec::new();
+    if !missing.is_empty() {
+        parts.push(format!("lacks {}", words::inputs(&missing, shape.ranks)));
+    }
+    parts.extend(
+        repeated.iter().map(|(often, ranks)| {
+            format!("has {} {}", words::inputs(ranks, shape.ranks), words::times(*often))
+        }),
+    );
+    parts.extend(
+        foreign
+            .iter()
+            .map(|(other, ranks)| format!("holds chunk {other} of {}", words::inputs(ranks, shape.ranks))),
+    );
+    words::list(&parts)
+}
+
+fn missing_ranks(shape: &Shape, chunk: u32, content: &[(Contribution, u64)]) -> Vec<u32> {
+    let mut missing = vec![true; shape.ranks as usize];
+    for (leaf, _) in content.iter().filter(|(leaf, _)| leaf.chunk == chunk) {
+        missing[leaf.rank.0 as usize] = false;
+    }
+    (0..shape.ranks).filter(|&r| missing[r as usize]).collect()
+}
+
+/// A value in terms of inputs: all of them if they are few.
+fn sum(content: &[(Contribution, u64)]) -> String {
+    let leaves = content.iter().fold(0, |n, (_, often)| u64::saturating_add(n, *often));
+    match content {
+        [(leaf, 1)] => leaf.to_string(),
+        few if leaves <= 4 => {
+            let terms: Vec<_> =
+                few.iter().flat_map(|&(leaf, n)| std::iter::repeat_n(leaf.to_string(), n as usize)).collect();
+            format!("the sum {}", terms.join(" + "))
+        }
+        _ => format!("a sum of {leaves} inputs"),
+    }
+}
+
+fn never_stored(program: &Program, values: &Values, wrong: &[Wrong]) -> Diagnostic {
+    let shape = &program.shape;
+    let places: Vec<_> = wrong.iter().map(|w| (w.rank.0, w.chunk)).collect();
+    let verb = if places.len() == 1 { "is" } else { "are" };
+    let message = format!("{} {verb} never stored", name_chunks(shape, &places));
+    let mut finding = Diagnostic::new(Check::Postcondition, program.name_loc, message)
+        .context(Context { ranks: shape.ranks, ..Context::default() });
+    if let Some(w) = wrong.iter().find(|w| w.value.is_some())
+        && let Some(Node::Leaf(leaf)) = w.value.map(|value| values.node(value))
+    {
+        finding =
+            finding.note(format!("output[{}][{}] still holds {leaf}, as at the start", w.rank.0, w.chunk));
+    }
+    finding
+}
+
+/// Output chunks (rank, chunk), ascending: one, a rectangle, one block a rank, or the first and how many more.
+fn name_chunks(shape: &Shape, places: &[(u32, u32)]) -> String {
+    let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return String::new() };
+    if first == last {
+        return format!("output[{}][{}]", first.0, first.1);
+    }
+    let (world, chunks) = (shape.ranks, shape.output_chunks());
+    let low = places.iter().map(|p| p.1).min().unwrap_or(0);
+    let high = places.iter().map(|p| p.1).max().unwrap_or(0);
+    let span = |low: u32, high: u32, all: u32| match high - low + 1 {
+        n if n == all => "..".to_owned(),
+        1 => low.to_string(),
+        _ => format!("{low}..{}", high + 1),
+    };
+    let text = if (last.0 - first.0 + 1) as usize * (high - low + 1) as usize == places.len() {
+        Some(format!("output[{}][{}]", span(first.0, last.0, world), span(low, high, chunks)))
+    } else {
+        diagonal(world, chunks, places)
+    };
+    match text {
+        Some(text) => format!("the {} chunks {text}", places.len()),
+        None => format!(
+            "output[{}][{}] and {}",
+            first.0,
+            first.1,
+            words::count(places.len() as u64 - 1, "more chunk")
+        ),
+    }
+}
+
+/// One block of chunks a rank, which wanders with the rank: `output[c][c]`, `output[c][2*c..2*c + 2]`,
+/// `output[c][(c + 1) % 8]`.
+fn diagonal(world: u32, chunks: u32, places: &[(u32, u32)]) -> Option<String> {
+    let width = places.len() as u32 / world;
+    if width == 0 || width * world != places.len() as u32 || width * world != chunks {
+        return None;
+    }
+    let shift = places[0].1 / width;
+    let fits = places.iter().enumerate().all(|(i, &(rank, chunk))| {
+        let (block, within) = (i as u32 / width, i as u32 % width);
+        rank == block && chunk == (block + shift) % world * width + within
+    });
+    match (fits, width, shift) {
+        (false, ..) => None,
+        (true, 1, 0) => Some("output[c][c]".to_owned()),
+        (true, 1, shift) => Some(format!("output[c][(c + {shift}) % {world}]")),
+        (true, width, 0) => Some(format!("output[c][{width}*c..{width}*c + {width}]")),
+        (true, ..) => None,
+    }
+}
+
+/// Adds why: where the chunk lies in place, where missing inputs were lost, where surplus ones came in. A reason that
+/// another finding gave already is left out.
+fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding: Diagnostic) -> Diagnostic {
+    let shape = &program.shape;
+    finding.notes.extend(in_place_note(shape, wrong));
+    let content = wrong.value.map(|value| history.values().contributions(value)).unwrap_or_default();
+    let reasons = match shape.expected(wrong.rank, wrong.chunk) {
+        Expected::Copied(due) => {
+            let missing = !content.iter().any(|(leaf, _)| *leaf == due);
+            [missing.then(|| history.lost(&[due], wrong.stored)).flatten(), None]
+        }
+        Expected::Reduced { chunk } => {
+            let missing: Vec<_> = missing_ranks(shape, chunk, &content)
+                .into_iter()
+                .map(|r| Contribution { rank: Rank(r), chunk })
+                .collect();
+            let lost = history
+                .lost(&missing, wrong.stored)
+                .or_else(|| history.made(reduction(shape, history.values(), chunk)));
+            let surplus = wrong.value.and_then(|value| match content.iter().find(|(_, often)| *often > 1) {
+                Some((leaf, _)) => history.repeated(value, *leaf, wrong.stored),
+                None => history.mixed(value, chunk, wrong.stored),
+            });
+            [lost.filter(|_| !missing.is_empty()), surplus]
+        }
+    };
+    finding.notes.extend(reasons.into_iter().flatten().filter(|reason| history.tell(reason)));
+    finding
+}
+
+/// Where an in-place collective's `data` numbers the chunk otherwise than `input` and `output` do.
+fn in_place_note(shape: &Shape, wrong: &Wrong) -> Option<String> {
+    let here = format!("output[{}][{}]", wrong.rank.0, wrong.chunk);
+    match (shape.in_place, shape.kind, shape.expected(wrong.rank, wrong.chunk)) {
+        (true, Kind::ReduceScatter, _) => {
+            Some(format!("in place, {here} is {}", shape.output_location(wrong.rank, wrong.chunk)))
+        }
+        (true, Kind::AllGather, Expected::Copied(due)) => Some(format!(
+            "in place, {due} is {}[{}][{}]",
+            Buffer::Data,
+            due.rank.0,
+            due.rank.0 * shape.chunks + due.chunk
+        )),
+        _ => None,
+    }
+}

@@ -1,0 +1,52 @@
+//! Stage 2: the checks of a lowered schedule, for every interleaving and every sequence of calls.
+
+use super::Verified;
+use super::data_race::DataRaces;
+use super::deadlock::deadlock;
+use super::entry_exit::EntryExit;
+use super::form::form;
+use super::happens_before::{Blocks, walk};
+use super::invariant::Invariant;
+use super::residency::residency;
+use super::site::Sites;
+use super::translation::Translation;
+use crate::diagnostic::Diagnostic;
+use crate::domain::Domain;
+use crate::program::Program;
+use crate::schedule::Schedule;
+
+/// Proves that the schedule carries out the program on the domain: no race, no deadlock, no touch of a buffer outside
+/// its rank's call, counters in step for the next call. All findings. O(steps x blocks).
+pub fn schedule(
+    schedule: Schedule,
+    program: &Program,
+    domain: &Domain,
+) -> Result<Verified<Schedule>, Vec<Diagnostic>> {
+    let blocks = Blocks::of(&schedule);
+    let sites = Sites { schedule: &schedule, program, blocks: &blocks };
+    let mut findings = form(&sites, domain);
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    findings.extend(residency(&sites, domain));
+    let mut races = DataRaces::new(&schedule.shape);
+    let mut entry_exit = EntryExit::new(&sites);
+    let mut invariant = Invariant::default();
+    let mut translation = Translation::new(program);
+    let observers: &mut [&mut dyn super::happens_before::Observe] =
+        &mut [&mut races, &mut entry_exit, &mut invariant, &mut translation];
+    let ended = walk(&schedule, &blocks, observers);
+    findings.extend(races.findings(&sites));
+    if ended.stuck.is_empty() {
+        findings.extend(entry_exit.findings(&ended));
+        findings.extend(invariant.findings(&sites, &ended));
+        // With a race the values depend on the interleaving; the race is the cause to show.
+        if findings.is_empty() {
+            findings.extend(translation.findings(&sites));
+        }
+    } else {
+        findings.extend(deadlock(&sites, &ended));
+    }
+    findings.sort_by_key(|finding| (finding.loc, finding.check));
+    if findings.is_empty() { Ok(Verified::new(schedule)) } else { Err(findings) }
+}

@@ -1,0 +1,17 @@
+//! Stage 1: rejected programs a check, accepted ones, and agreement with a brute-force reference.
+
+mod programs;
+mod sketch;
+
+mod accepted;
+
+mod chunk_position;
+mod input_overwritten;
+mod out_of_bounds;
+mod overlap;
+mod postcondition;
+mod postcondition_copies;
+mod read_before_write;
+mod unsupported;
+
+mod render;
