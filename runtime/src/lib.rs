@@ -1,3 +1,40 @@
 //! The runtime: NVRTC, worlds, launch.
+//!
+//! ```text
+//! World --communicators--> Communicator --load--> Kernel --enqueue--> (queue) --World::synchronize--> results
+//!                          Communicator --alloc-> Window
+//! ```
+//!
+//! [`World::run`] is all of it. Modules stand in the order of this picture.
 
 pub mod nvrtc;
+
+mod world;
+
+mod communicator;
+
+mod kernel;
+
+mod launch;
+
+mod run;
+
+pub mod data;
+
+mod bandwidth;
+
+mod failure;
+
+mod error;
+
+#[cfg(test)]
+mod tests;
+
+pub use bandwidth::Bandwidth;
+pub use communicator::{Communicator, Window};
+pub use error::{CallProblem, Error, InputProblem};
+pub use failure::{At, Awaited, Cause, Failure, Target, Wait};
+pub use kernel::{Kernel, LoadTimes};
+pub use launch::{Call, Signature};
+pub use run::{Batch, Job, Run, Session};
+pub use world::{CudaAbsence, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};

@@ -1,0 +1,181 @@
+//! Loading a collective: proved and lowered for the world, compiled once a text, shared by all ranks.
+
+use crate::communicator::{Communicator, GroupHandle};
+use crate::error::Error;
+use crate::nvrtc::{self, Arch, Code, Features};
+use crate::world::Shared;
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::emit::Cuda;
+use quadrille_compiler::ids::Rank;
+use quadrille_compiler::kind::Shape;
+use quadrille_vgpu::Module;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The architecture that virtual GPUs execute.
+const VIRTUAL_ARCH: Arch = Arch { number: 90, features: Features::Common };
+
+/// A collective that one rank can call.
+#[derive(Clone)]
+pub struct Kernel {
+    pub(crate) loaded: Arc<Loaded>,
+    pub(crate) group: Arc<GroupHandle>,
+    pub(crate) rank: Rank,
+}
+
+/// A collective, compiled for a world.
+pub(crate) struct Loaded {
+    /// The collective's name.
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+    /// Only counts divisible by the number of chunks are admitted.
+    pub(crate) divisible: bool,
+    pub(crate) cuda: Cuda,
+    /// [`Cuda::hash`].
+    pub(crate) hash: u64,
+    /// The name that the text has in line tables; differs between texts.
+    pub(crate) file: String,
+    pub(crate) module: Arc<Module>,
+}
+
+/// How long loading took; zero for what had been loaded before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoadTimes {
+    /// Evaluating, proving, lowering and emitting.
+    pub lower: Duration,
+    /// NVRTC, and reading its PTX.
+    pub compile: Duration,
+}
+
+/// What a world has loaded.
+#[derive(Default)]
+pub(crate) struct Cache {
+    /// Holding a collective keeps its evaluator's address from being used for another.
+    collectives: Vec<(Collective, DType, RedOp, Arc<Loaded>)>,
+    /// By CUDA text.
+    modules: HashMap<String, Arc<Module>>,
+}
+
+impl Communicator {
+    /// Makes a collective callable: stage 1 and stage 2 for this world's [`crate::World::domain`], the kernel, NVRTC.
+    /// What a world has loaded once is kept.
+    ///
+    /// # Errors
+    /// [`Error::Program`] where the collective is wrong or does not admit the world's size, [`Error::Compile`] where
+    /// there is no NVRTC.
+    pub fn load(&self, collective: &Collective, dtype: DType, op: RedOp) -> Result<Kernel, Error> {
+        Ok(self.load_timed(collective, dtype, op)?.0)
+    }
+
+    /// As [`Communicator::load`], with the time that it took.
+    pub fn load_timed(
+        &self,
+        collective: &Collective,
+        dtype: DType,
+        op: RedOp,
+    ) -> Result<(Kernel, LoadTimes), Error> {
+        let (loaded, times) = self.group.shared.load(collective, dtype, op)?;
+        Ok((self.kernel(loaded), times))
+    }
+
+    pub(crate) fn kernel(&self, loaded: Arc<Loaded>) -> Kernel {
+        Kernel { loaded, group: self.group.clone(), rank: self.rank }
+    }
+}
+
+impl Kernel {
+    /// The collective's name.
+    pub fn name(&self) -> &str {
+        &self.loaded.name
+    }
+
+    /// Kind, world size, chunks and placement: what sizes of buffers follow from.
+    pub fn shape(&self) -> &Shape {
+        &self.loaded.shape
+    }
+
+    /// The CUDA text and its launch shape.
+    pub fn cuda(&self) -> &Cuda {
+        &self.loaded.cuda
+    }
+}
+
+impl Shared {
+    fn load(
+        &self,
+        collective: &Collective,
+        dtype: DType,
+        op: RedOp,
+    ) -> Result<(Arc<Loaded>, LoadTimes), Error> {
+        let mut cache = self.cache();
+        if let Some(loaded) = cache.find(collective, dtype, op) {
+            return Ok((loaded, LoadTimes::default()));
+        }
+        let started = Instant::now();
+        let program = collective.program(self.ranks())?;
+        let cuda = collective.cuda(&self.domain(), dtype, op)?;
+        let lower = started.elapsed();
+        let (loaded, compile) =
+            cache.compile(collective.name.clone(), program.shape, program.divisible, cuda)?;
+        cache.collectives.push((collective.clone(), dtype, op, loaded.clone()));
+        Ok((loaded, LoadTimes { lower, compile }))
+    }
+}
+
+impl Cache {
+    fn find(&self, collective: &Collective, dtype: DType, op: RedOp) -> Option<Arc<Loaded>> {
+        let same = |known: &Collective| {
+            Arc::ptr_eq(&known.evaluate, &collective.evaluate)
+                && (&known.name, known.kind, known.in_place, &known.ranks, known.only)
+                    == (&collective.name, collective.kind, collective.in_place, &collective.ranks, collective.only)
+        };
+        let mut entries = self.collectives.iter();
+        let entry = entries.find(|(known, t, o, _)| (*t, *o) == (dtype, op) && same(known))?;
+        Some(entry.3.clone())
+    }
+
+    /// Compiles a text unless the world has compiled the same one before.
+    pub(crate) fn compile(
+        &mut self,
+        name: String,
+        shape: Shape,
+        divisible: bool,
+        cuda: Cuda,
+    ) -> Result<(Arc<Loaded>, Duration), Error> {
+        let hash = cuda.hash();
+        let file = format!("{}.{hash:016x}.cu", cuda.entry);
+        let started = Instant::now();
+        let module = match self.modules.get(&cuda.text) {
+            Some(module) => module.clone(),
+            None => {
+                let options = nvrtc::Options { arch: VIRTUAL_ARCH, kind: nvrtc::Kind::Ptx, name: &file };
+                let image = nvrtc::compile(&cuda.text, &options).map_err(Error::Compile)?;
+                let Code::Ptx(ptx) = &image.code else {
+                    return Err(Error::NoPtx { program: name });
+                };
+                let module = match Module::parse(ptx) {
+                    Ok(module) => Arc::new(module),
+                    Err(source) => return Err(Error::Ptx { program: name, source }),
+                };
+                self.modules.insert(cuda.text.clone(), module.clone());
+                module
+            }
+        };
+        Ok((Arc::new(Loaded { name, shape, divisible, hash, cuda, file, module }), started.elapsed()))
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.loaded.name).field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loaded").field("name", &self.name).field("file", &self.file).finish_non_exhaustive()
+    }
+}

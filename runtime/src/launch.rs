@@ -1,0 +1,315 @@
+//! Calls: checked, queued, and run once every rank has queued them.
+
+use crate::communicator::{Group, Slot, Window};
+use crate::error::{CallProblem, Error};
+use crate::kernel::{Kernel, Loaded};
+use crate::world::{Shared, State, Statistics};
+use quadrille_compiler::abi::{Params, StatusRecord, call_hash};
+use quadrille_compiler::ids::{Buffer, Rank};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// The arguments of one rank's call. A unit has `count` elements (the `count` of NCCL's call of the kind); how many
+/// units a buffer has follows from the kind. The same views of the same windows are due on every rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    buffers: Buffers<'a>,
+    count: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Buffers<'a> {
+    InPlace(&'a Window),
+    OutOfPlace { input: &'a Window, output: &'a Window },
+}
+
+impl<'a> Call<'a> {
+    /// The call of an in-place collective.
+    pub fn in_place(data: &'a Window, count: u64) -> Call<'a> {
+        Call { buffers: Buffers::InPlace(data), count }
+    }
+
+    /// The call of an out-of-place collective. On a rank that has no input (broadcast, but for the root) `input` is
+    /// any view with the offset that the root's has.
+    pub fn out_of_place(input: &'a Window, output: &'a Window, count: u64) -> Call<'a> {
+        Call { buffers: Buffers::OutOfPlace { input, output }, count }
+    }
+
+    fn views(&self) -> impl Iterator<Item = (Buffer, &'a Window)> {
+        let [first, second] = match self.buffers {
+            Buffers::InPlace(data) => [Some((Buffer::Data, data)), None],
+            Buffers::OutOfPlace { input, output } => {
+                [Some((Buffer::Input, input)), Some((Buffer::Output, output))]
+            }
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+/// What a rank calls: what must be equal on every rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Signature {
+    /// The collective's name.
+    pub program: String,
+    /// Elements of one unit.
+    pub count: u64,
+    /// Element type.
+    pub dtype: quadrille_compiler::dtype::DType,
+    /// Reduction operator.
+    pub op: quadrille_compiler::dtype::RedOp,
+    /// Window offsets of `data`, or of `input` and `output`, in bytes.
+    pub offsets: Vec<u64>,
+    /// Hash of the kernel's text.
+    pub kernel: u64,
+}
+
+/// `ring_all_reduce of 1000 bf16 (sum), window offset 0`
+impl fmt::Display for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let offsets: Vec<_> = self.offsets.iter().map(u64::to_string).collect();
+        let s = if offsets.len() == 1 { "" } else { "s" };
+        let Signature { program, count, dtype, op, .. } = self;
+        write!(f, "{program}, count {count}, {dtype} {op}, window offset{s} {}", offsets.join(" and "))
+    }
+}
+
+/// A view of a window, as a rank has queued it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    pub(crate) window: usize,
+    /// Where it begins in the window.
+    pub(crate) start: u64,
+    /// Where it begins among the windows.
+    offset: u64,
+}
+
+impl View {
+    fn of(window: &Window) -> View {
+        View { window: window.memory.index, start: window.range.start, offset: window.offset() }
+    }
+
+    /// Its address on `rank`; 0 where that rank has no memory of the window.
+    fn address(self, windows: &[Slot], rank: usize) -> u64 {
+        let slot = windows.get(self.window);
+        slot.and_then(|slot| slot.addresses[rank]).map_or(0, |address| address + self.start)
+    }
+}
+
+/// A call that has been checked and not run.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    pub(crate) program: Arc<Loaded>,
+    pub(crate) count: u64,
+    /// `None` in place.
+    pub(crate) input: Option<View>,
+    /// `data` in place.
+    pub(crate) output: View,
+}
+
+impl Queued {
+    pub(crate) fn views(&self) -> impl Iterator<Item = View> {
+        self.input.into_iter().chain([self.output])
+    }
+
+    /// The views with the names that the program has for them.
+    pub(crate) fn buffers(&self) -> impl Iterator<Item = (Buffer, View)> {
+        let output = if self.input.is_some() { Buffer::Output } else { Buffer::Data };
+        self.input.map(|view| (Buffer::Input, view)).into_iter().chain([(output, self.output)])
+    }
+
+    pub(crate) fn signature(&self) -> Signature {
+        let Loaded { name, cuda, hash, .. } = &*self.program;
+        Signature {
+            program: name.clone(),
+            count: self.count,
+            dtype: cuda.dtype,
+            op: cuda.op,
+            offsets: self.views().map(|view| view.offset).collect(),
+            kernel: *hash,
+        }
+    }
+
+    /// What the start signals carry.
+    pub(crate) fn hash(&self) -> u32 {
+        let Loaded { cuda, hash, .. } = &*self.program;
+        let input = self.input.unwrap_or(self.output).offset;
+        call_hash(*hash, self.count, cuda.dtype, cuda.op, &[input, self.output.offset])
+    }
+
+    fn params(&self, group: &Group, rank: usize) -> Params {
+        let ranks = 0..group.counters.len();
+        let shape = &self.program.shape;
+        let output: Vec<u64> =
+            ranks.clone().map(|peer| self.output.address(&group.windows, peer)).collect();
+        let input = match self.input {
+            None => output.clone(),
+            Some(input) => ranks
+                .clone()
+                .map(|peer| match shape.units(Buffer::Input, Rank(peer as u32)) {
+                    0 => 0,
+                    _ => input.address(&group.windows, peer),
+                })
+                .collect(),
+        };
+        Params {
+            rank: Rank(rank as u32),
+            count: self.count,
+            hash: self.hash(),
+            spin_limit: 0,
+            abort: 0,
+            status: group.status[rank],
+            multicast: 0,
+            input,
+            output,
+            scratch: vec![0; ranks.len()],
+            counters: group.counters.clone(),
+        }
+    }
+}
+
+impl Kernel {
+    /// Queues a call of this rank. Calls of one rank run in the order of queueing, when [`crate::World::synchronize`]
+    /// finds that every rank has queued them.
+    ///
+    /// # Errors
+    /// [`Error::Call`] with everything that is wrong with the arguments; nothing is queued then.
+    pub fn enqueue(&self, call: Call<'_>) -> Result<(), Error> {
+        let problems = self.problems(&call);
+        if !problems.is_empty() {
+            let program = self.loaded.name.clone();
+            return Err(Error::Call { program, rank: self.rank, problems });
+        }
+        let (input, output) = match call.buffers {
+            Buffers::InPlace(data) => (None, View::of(data)),
+            Buffers::OutOfPlace { input, output } => (Some(View::of(input)), View::of(output)),
+        };
+        let mut state = self.group.shared.lock();
+        let group = self.group.live(&mut state.groups)?;
+        let program = self.loaded.clone();
+        group.queue[self.rank.0 as usize].push_back(Queued { program, count: call.count, input, output });
+        Ok(())
+    }
+
+    fn problems(&self, call: &Call<'_>) -> Vec<CallProblem> {
+        let Loaded { shape, cuda, divisible, .. } = &*self.loaded;
+        let in_place = matches!(call.buffers, Buffers::InPlace(_));
+        if in_place != shape.in_place {
+            return vec![if in_place { CallProblem::OneBuffer } else { CallProblem::TwoBuffers }];
+        }
+        let mut problems = Vec::new();
+        let count = call.count;
+        if *divisible && !count.is_multiple_of(u64::from(shape.chunks)) {
+            problems.push(CallProblem::NotDivisible { count, chunks: shape.chunks });
+        }
+        for (buffer, window) in call.views() {
+            if !Arc::ptr_eq(&window.memory.group, &self.group) {
+                problems.push(CallProblem::ForeignWindow { buffer });
+                continue;
+            }
+            if window.memory.rank != self.rank {
+                problems.push(CallProblem::PeersWindow { buffer, peer: window.memory.rank });
+                continue;
+            }
+            let size = cuda.dtype.bytes() as u64;
+            if !window.offset().is_multiple_of(size) {
+                problems.push(CallProblem::Misaligned { buffer, offset: window.offset(), dtype: cuda.dtype });
+            }
+            let units = shape.units(buffer, self.rank);
+            if units == 0 {
+                continue;
+            }
+            match count.checked_mul(size).and_then(|bytes| bytes.checked_mul(u64::from(units))) {
+                None => problems.push(CallProblem::TooLarge { buffer, units, count }),
+                Some(need) if need == window.len() => {}
+                Some(need) => {
+                    let (bytes, dtype) = (window.len(), cuda.dtype);
+                    problems.push(CallProblem::Size { buffer, bytes, need, units, count, dtype });
+                }
+            }
+        }
+        if let Buffers::OutOfPlace { input, output } = call.buffers
+            && Arc::ptr_eq(&input.memory, &output.memory)
+            && input.range.start.max(output.range.start) < input.range.end.min(output.range.end)
+        {
+            let (input, output) = (input.range.clone(), output.range.clone());
+            problems.push(CallProblem::Overlap { input, output });
+        }
+        problems
+    }
+}
+
+/// The calls of one group that run now: of each rank, equally many.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) group: u64,
+    pub(crate) calls: Vec<Vec<Queued>>,
+}
+
+impl Shared {
+    /// Runs every call that all ranks have queued, group by group and in order; then says which others are missing.
+    pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
+        let mut state = self.lock();
+        let State { gpus, groups, .. } = &mut *state;
+        let mut batches = Vec::new();
+        for (&id, group) in groups.iter_mut().filter(|(_, group)| group.failed.is_none()) {
+            let ready = group.queue.iter().map(VecDeque::len).min().unwrap_or(0);
+            if ready == 0 {
+                continue;
+            }
+            let calls: Vec<Vec<Queued>> =
+                group.queue.iter_mut().map(|queue| queue.drain(..ready).collect()).collect();
+            // By call and not by rank, so that all ranks launch in the same order.
+            for number in 0..ready {
+                for (rank, calls) in calls.iter().enumerate() {
+                    let call = &calls[number];
+                    let params = call.params(group, rank).encode();
+                    gpus.launch(Rank(rank as u32), &call.program, &params)?;
+                }
+            }
+            batches.push(Batch { group: id, calls });
+        }
+        let mut statistics = Statistics::default();
+        if !batches.is_empty() {
+            let ended = gpus.run();
+            let record = |group: &Group, rank: usize| {
+                let bytes = gpus.read(Rank(rank as u32), group.status[rank], StatusRecord::BYTES).ok()?;
+                StatusRecord::decode(&bytes)
+            };
+            let records = batches.iter().enumerate().find_map(|(i, batch)| {
+                let group = groups.get(&batch.group)?;
+                (0..batch.calls.len()).find_map(|rank| Some((i, record(group, rank)?)))
+            });
+            match (records, ended) {
+                (None, Ok(ended)) => statistics = ended,
+                (record, ended) => {
+                    let failure = crate::failure::explain(self, groups, &batches, record, ended.err());
+                    return Err(Error::Failed(state.fail(failure)));
+                }
+            }
+            for batch in &batches {
+                if let Some(group) = groups.get_mut(&batch.group) {
+                    group.done += batch.calls[0].len() as u64;
+                }
+            }
+        }
+        let missing = groups.values().filter(|group| group.failed.is_none()).find_map(Group::missing);
+        missing.map_or(Ok(statistics), Err)
+    }
+}
+
+impl Group {
+    /// The first call that some ranks have queued and others have not.
+    fn missing(&self) -> Option<Error> {
+        let (missing, enqueued): (Vec<_>, Vec<_>) =
+            (0..self.queue.len()).partition(|&rank| self.queue[rank].is_empty());
+        let first = *enqueued.first()?;
+        let ranks = |list: Vec<usize>| list.into_iter().map(|rank| Rank(rank as u32)).collect();
+        Some(Error::NotEnqueued {
+            call: self.done + 1,
+            program: self.queue[first].front()?.signature(),
+            missing: ranks(missing),
+            enqueued: ranks(enqueued),
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! Whole runs: inputs in, results out. For examples, tests and the command line.
+
+use crate::communicator::{Communicator, Window};
+use crate::data;
+use crate::error::{Error, InputProblem};
+use crate::kernel::{Kernel, LoadTimes};
+use crate::launch::Call;
+use crate::world::{Statistics, World};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::kind::Shape;
+use std::time::{Duration, Instant};
+
+/// A call of a collective on all ranks.
+#[derive(Clone, Copy, Debug)]
+pub struct Job<'a> {
+    /// The collective.
+    pub collective: &'a Collective,
+    /// Element type.
+    pub dtype: DType,
+    /// Reduction operator.
+    pub op: RedOp,
+    /// What each rank contributes, as [`data::inputs`] makes it: one a rank, empty where a rank has none. The count
+    /// follows from the sizes.
+    pub inputs: &'a [Vec<u8>],
+}
+
+/// What calls gave that ran back to back.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Batch {
+    /// What each rank received: by call, then by rank.
+    pub outputs: Vec<Vec<Vec<u8>>>,
+    /// What the calls did together.
+    pub statistics: Statistics,
+    /// How long loading took.
+    pub load: LoadTimes,
+    /// How long the calls ran together, in wall time of this machine: on virtual GPUs nothing that a GPU would need.
+    pub execute: Duration,
+}
+
+/// What one call gave.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// What each rank received.
+    pub outputs: Vec<Vec<u8>>,
+    /// What the call did.
+    pub statistics: Statistics,
+    /// How long loading took.
+    pub load: LoadTimes,
+    /// How long the call ran, in wall time of this machine: on virtual GPUs nothing that a GPU would need.
+    pub execute: Duration,
+}
+
+/// Communicators that are kept from call to call, so that their counters go on.
+#[derive(Debug)]
+pub struct Session {
+    world: World,
+    communicators: Vec<Communicator>,
+}
+
+impl World {
+    /// Loads a collective, calls it once with these inputs (as in [`Job::inputs`]), and gives the results.
+    ///
+    /// # Errors
+    /// Those of [`Communicator::load`] and [`World::synchronize`]; [`Error::Inputs`] where inputs do not fit;
+    /// [`Error::Unwritten`] where a result was not written.
+    pub fn run(
+        &self,
+        collective: &Collective,
+        dtype: DType,
+        op: RedOp,
+        inputs: &[Vec<u8>],
+    ) -> Result<Run, Error> {
+        self.session()?.run(collective, dtype, op, inputs)
+    }
+
+    /// Communicators for several runs.
+    ///
+    /// # Errors
+    /// Those of [`World::communicators`].
+    pub fn session(&self) -> Result<Session, Error> {
+        Ok(Session { world: self.clone(), communicators: self.communicators()? })
+    }
+}
+
+/// A call that is ready to be queued.
+pub(crate) struct Prepared {
+    pub(crate) kernels: Vec<Kernel>,
+    /// Of each rank.
+    buffers: Vec<Buffers>,
+    count: u64,
+}
+
+enum Buffers {
+    InPlace(Window),
+    OutOfPlace { input: Window, output: Window },
+}
+
+impl Session {
+    /// The communicators, one a rank.
+    pub fn communicators(&self) -> &[Communicator] {
+        &self.communicators
+    }
+
+    /// As [`World::run`], on this session's communicators.
+    ///
+    /// # Errors
+    /// Those of [`World::run`].
+    pub fn run(
+        &self,
+        collective: &Collective,
+        dtype: DType,
+        op: RedOp,
+        inputs: &[Vec<u8>],
+    ) -> Result<Run, Error> {
+        let Batch { outputs, statistics, load, execute } =
+            self.run_all(&[Job { collective, dtype, op, inputs }])?;
+        Ok(Run { outputs: outputs.into_iter().flatten().collect(), statistics, load, execute })
+    }
+
+    /// Loads and queues all jobs, so that no host stands between their calls, and runs them.
+    ///
+    /// # Errors
+    /// Those of [`World::run`].
+    pub fn run_all(&self, jobs: &[Job<'_>]) -> Result<Batch, Error> {
+        let mut load = LoadTimes::default();
+        let mut prepared = Vec::new();
+        for job in jobs {
+            let mut kernels = Vec::new();
+            for communicator in &self.communicators {
+                let (kernel, times) = communicator.load_timed(job.collective, job.dtype, job.op)?;
+                load.lower += times.lower;
+                load.compile += times.compile;
+                kernels.push(kernel);
+            }
+            prepared.push(self.prepare(kernels, job.inputs)?);
+        }
+        let (outputs, statistics, execute) = self.execute(&prepared)?;
+        Ok(Batch { outputs, statistics, load, execute })
+    }
+
+    /// Allocates and fills the buffers of a call.
+    pub(crate) fn prepare(&self, kernels: Vec<Kernel>, inputs: &[Vec<u8>]) -> Result<Prepared, Error> {
+        let Some(first) = kernels.first() else { return Err(Error::NoRanks) };
+        let (shape, dtype) = (*first.shape(), first.cuda().dtype);
+        let count = count(&shape, dtype, inputs)
+            .map_err(|problems| Error::Inputs { program: first.name().to_owned(), problems })?;
+        let unit = count * dtype.bytes() as u64;
+        // A symmetric window has one size, also on ranks that have no input.
+        let largest = |buffer| {
+            let units = (0..shape.ranks).map(|rank| shape.units(buffer, Rank(rank)));
+            u64::from(units.max().unwrap_or(0)) * unit
+        };
+        let mut buffers = Vec::new();
+        for (communicator, input) in self.communicators.iter().zip(inputs) {
+            let place = if shape.in_place { Buffer::Data } else { Buffer::Input };
+            let window = communicator.alloc(largest(place))?;
+            for (to, from) in data::placement(&shape, communicator.rank()) {
+                let (to, from) = (u64::from(to) * unit, u64::from(from) * unit);
+                window.slice(to..to + unit)?.write(&input[from as usize..(from + unit) as usize])?;
+            }
+            buffers.push(if shape.in_place {
+                Buffers::InPlace(window)
+            } else {
+                Buffers::OutOfPlace { input: window, output: communicator.alloc(largest(Buffer::Output))? }
+            });
+        }
+        Ok(Prepared { kernels, buffers, count })
+    }
+
+    /// Runs calls back to back: what each gave each rank, what they did, how long they took.
+    pub(crate) fn execute(
+        &self,
+        calls: &[Prepared],
+    ) -> Result<(Vec<Vec<Vec<u8>>>, Statistics, Duration), Error> {
+        for call in calls {
+            for (kernel, buffers) in call.kernels.iter().zip(&call.buffers) {
+                kernel.enqueue(match buffers {
+                    Buffers::InPlace(data) => Call::in_place(data, call.count),
+                    Buffers::OutOfPlace { input, output } => Call::out_of_place(input, output, call.count),
+                })?;
+            }
+        }
+        let started = Instant::now();
+        let statistics = self.world.shared.synchronize()?;
+        let execute = started.elapsed();
+        let mut outputs = Vec::new();
+        for call in calls {
+            let results = call.kernels.iter().zip(&call.buffers).map(|(kernel, buffers)| {
+                let unit = call.count * kernel.cuda().dtype.bytes() as u64;
+                let (Buffers::InPlace(window) | Buffers::OutOfPlace { output: window, .. }) = buffers;
+                let units = data::result_units(kernel.shape(), kernel.rank);
+                window.slice(u64::from(units.start) * unit..u64::from(units.end) * unit)?.read()
+            });
+            outputs.push(results.collect::<Result<_, Error>>()?);
+        }
+        Ok((outputs, statistics, execute))
+    }
+}
+
+/// Elements of a unit, by the sizes of the inputs; everything that is wrong with them.
+fn count(shape: &Shape, dtype: DType, inputs: &[Vec<u8>]) -> Result<u64, Vec<InputProblem>> {
+    let mut problems = Vec::new();
+    if inputs.len() != shape.ranks as usize {
+        problems.push(InputProblem::Number { given: inputs.len(), ranks: shape.ranks });
+    }
+    let mut first: Option<(usize, u32)> = None;
+    for (input, rank) in inputs.iter().zip((0..shape.ranks).map(Rank)) {
+        let bytes = input.len();
+        let units = data::input_units(shape, rank);
+        if units == 0 {
+            if bytes != 0 {
+                problems.push(InputProblem::Unwanted { rank, bytes });
+            }
+            continue;
+        }
+        match first {
+            Some((need, _)) if need != bytes => problems.push(InputProblem::Size { rank, bytes, need }),
+            Some(_) => {}
+            None => {
+                first = Some((bytes, units));
+                if !bytes.is_multiple_of(units as usize * dtype.bytes()) {
+                    problems.push(InputProblem::Uneven { rank, bytes, units, dtype });
+                }
+            }
+        }
+    }
+    match first {
+        Some((bytes, units)) if problems.is_empty() => Ok((bytes / (units as usize * dtype.bytes())) as u64),
+        _ => Err(problems),
+    }
+}

@@ -1,0 +1,105 @@
+//! The runtime on kernels written by hand against the ABI, so that what is tested here does not rest on the compiler.
+
+mod calls;
+mod failures;
+mod memory;
+
+use crate::communicator::Communicator;
+use crate::data::{self, Pattern};
+use crate::kernel::Kernel;
+use crate::nvrtc;
+use crate::run::{Prepared, Session};
+use crate::world::{Options, World};
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::emit::{Cuda, Line};
+use quadrille_compiler::ids::Rank;
+use quadrille_compiler::kind::{Kind, Shape};
+use std::sync::OnceLock;
+
+const CAP: u32 = 2;
+
+/// libnvrtc, fetched if need be.
+fn provide() {
+    static PROVIDED: OnceLock<()> = OnceLock::new();
+    PROVIDED.get_or_init(|| {
+        nvrtc::provide(nvrtc::announce).unwrap_or_else(|error| panic!("{error}"));
+    });
+}
+
+/// `tests/gather.cu` in one of its forms.
+#[derive(Clone, Copy)]
+struct Gather {
+    ranks: u32,
+    dtype: DType,
+    in_place: bool,
+    /// A macro that the text knows, or any other, which makes the text another one.
+    define: &'static str,
+}
+
+impl Gather {
+    fn new(ranks: u32) -> Gather {
+        Gather { ranks, dtype: DType::F32, in_place: false, define: "NOTHING" }
+    }
+
+    fn shape(self) -> Shape {
+        let Gather { ranks, in_place, .. } = self;
+        Shape { kind: Kind::AllGather, ranks, chunks: 1, in_place, root: Rank(0) }
+    }
+
+    fn cuda(self) -> Cuda {
+        let element = match self.dtype {
+            DType::F32 => "u32",
+            DType::Bf16 => "unsigned short",
+        };
+        let entry = "gather_by_hand";
+        let text = format!(
+            "#define RANKS {}\n#define CAP {CAP}\n#define ELEMENT {element}\n#define IN_PLACE {}\n#define ENTRY {entry}\n\
+             #define {} 1\n{}",
+            self.ranks,
+            u32::from(self.in_place),
+            self.define,
+            include_str!("gather.cu")
+        );
+        let lines = text.lines().enumerate().filter_map(|(i, line)| {
+            let (_, what) = line.split_once("//@")?;
+            Some(Line { line: i as u32 + 1, what: what.trim().to_owned() })
+        });
+        Cuda {
+            entry: entry.to_owned(),
+            lines: lines.collect(),
+            ranks: self.ranks,
+            grid: vec![1; self.ranks as usize],
+            threads: 64,
+            block_cap: CAP,
+            dtype: self.dtype,
+            op: RedOp::Sum,
+            text,
+        }
+    }
+
+    fn load(self, communicators: &[Communicator]) -> Vec<Kernel> {
+        self.load_as(communicators, self.shape(), false)
+    }
+
+    fn load_as(self, communicators: &[Communicator], shape: Shape, divisible: bool) -> Vec<Kernel> {
+        provide();
+        let name = format!("gather_{}", self.define.to_lowercase());
+        let mut cache = communicators[0].group.shared.cache();
+        let compiled = cache.compile(name, shape, divisible, self.cuda());
+        let (loaded, _) = compiled.unwrap_or_else(|error| panic!("{error}"));
+        communicators.iter().map(|communicator| communicator.kernel(loaded.clone())).collect()
+    }
+
+    /// A call with test data, and what it must give.
+    fn prepare(self, session: &Session, count: u64, shift: u32) -> (Prepared, Vec<Vec<u8>>) {
+        let inputs = data::inputs(&self.shape(), count, self.dtype, Pattern::OneHot { shift });
+        let expected = data::reference(&self.shape(), count, self.dtype, RedOp::Sum, &inputs);
+        let prepared = session.prepare(self.load(session.communicators()), &inputs);
+        (prepared.unwrap_or_else(|error| panic!("{error}")), expected)
+    }
+}
+
+fn world(ranks: u32) -> World {
+    let options = Options { block_cap: CAP, ..Options::default() };
+    World::virtual_gpus_with(ranks, options).unwrap_or_else(|error| panic!("{error}"))
+}

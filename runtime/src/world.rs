@@ -1,0 +1,235 @@
+//! Worlds: the GPUs, real or virtual, that ranks run on, and the state that their communicators share.
+
+mod cuda;
+mod virtual_gpus;
+
+pub use cuda::{CudaAbsence, gpus};
+pub use virtual_gpus::Statistics;
+pub(crate) use virtual_gpus::VirtualGpus;
+
+use crate::communicator::{COUNTERS, Communicator, Group, GroupHandle};
+use crate::error::Error;
+use crate::failure::Failure;
+use crate::kernel::Cache;
+use quadrille_compiler::abi::{CounterLayout, StatusRecord};
+use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain};
+use quadrille_compiler::ids::Rank;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Ranks whose addresses fit the 4096 bytes of a kernel's parameters: 56 bytes, and four tables of 8 bytes a rank.
+pub const MOST_RANKS: u32 = (4096 - 56) / 32;
+
+/// The largest block cap.
+pub const MOST_BLOCKS: u32 = 64;
+
+/// The GPUs that ranks run on. A handle: clones are the same world.
+#[derive(Clone)]
+pub struct World {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// How virtual GPUs behave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Decides the order in which warps run; each seed is one deterministic order.
+    pub seed: u64,
+    /// Most thread blocks of a rank, 1 to [`MOST_BLOCKS`].
+    pub block_cap: u32,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { seed: 0, block_cap: DEFAULT_BLOCK_CAP }
+    }
+}
+
+/// A world and what belongs to it. Handles hold this; it holds no handle.
+pub(crate) struct Shared {
+    ranks: u32,
+    options: Options,
+    state: Mutex<State>,
+    /// What handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
+    freed: Mutex<Vec<Freed>>,
+    cache: Mutex<Cache>,
+}
+
+pub(crate) struct State {
+    pub(crate) gpus: VirtualGpus,
+    pub(crate) groups: BTreeMap<u64, Group>,
+    next: u64,
+    /// The GPUs were stopped in the middle of calls and must be replaced.
+    broken: bool,
+}
+
+/// What a handle gave up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Freed {
+    /// One rank's memory of a window.
+    Window { group: u64, window: usize, address: u64 },
+    /// A group: no handle of it is left.
+    Group { group: u64 },
+}
+
+impl World {
+    /// `ranks` virtual GPUs, each linked to each, with default [`Options`].
+    ///
+    /// # Errors
+    /// [`Error::NoRanks`], [`Error::TooManyRanks`].
+    pub fn virtual_gpus(ranks: u32) -> Result<World, Error> {
+        World::virtual_gpus_with(ranks, Options::default())
+    }
+
+    /// As [`World::virtual_gpus`], with options.
+    ///
+    /// # Errors
+    /// Those of [`World::virtual_gpus`], and [`Error::BlockCap`].
+    pub fn virtual_gpus_with(ranks: u32, options: Options) -> Result<World, Error> {
+        let cap = options.block_cap;
+        match ranks {
+            0 => return Err(Error::NoRanks),
+            _ if ranks > MOST_RANKS => return Err(Error::TooManyRanks { ranks, most: MOST_RANKS }),
+            _ if !(1..=MOST_BLOCKS).contains(&cap) => return Err(Error::BlockCap { cap, most: MOST_BLOCKS }),
+            _ => {}
+        }
+        let gpus = VirtualGpus::new(ranks, options.seed)?;
+        let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false };
+        let shared = Shared {
+            ranks,
+            options,
+            state: Mutex::new(state),
+            freed: Mutex::default(),
+            cache: Mutex::default(),
+        };
+        Ok(World { shared: Arc::new(shared) })
+    }
+
+    /// World size.
+    pub fn ranks(&self) -> u32 {
+        self.shared.ranks
+    }
+
+    /// What programs are proved for before they run here.
+    pub fn domain(&self) -> Domain {
+        self.shared.domain()
+    }
+
+    /// One line that names the world: `8 virtual GPUs on this machine's CPU (seed 0)`.
+    pub fn describe(&self) -> String {
+        let Shared { ranks, options, .. } = &*self.shared;
+        let s = if *ranks == 1 { "" } else { "s" };
+        format!("{ranks} virtual GPU{s} on this machine's CPU (seed {})", options.seed)
+    }
+
+    /// A new group of communicators, one a rank, with counters of their own. After a failure this also replaces the
+    /// GPUs.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] where there is no memory for the counters.
+    pub fn communicators(&self) -> Result<Vec<Communicator>, Error> {
+        let mut state = self.shared.lock();
+        if state.broken {
+            state.gpus = VirtualGpus::new(self.ranks(), self.shared.options.seed)?;
+            state.broken = false;
+        }
+        let layout = self.shared.counter_layout();
+        let (mut counters, mut status) = (Vec::new(), Vec::new());
+        for rank in (0..self.ranks()).map(Rank) {
+            counters.push(state.gpus.alloc(rank, layout.bytes(), 256, COUNTERS, true)?);
+            let record = state.gpus.alloc(rank, StatusRecord::BYTES, 32, "status record", true)?;
+            state.gpus.watch(record, StatusRecord::BYTES);
+            status.push(record);
+        }
+        let id = state.next;
+        state.next += 1;
+        state.groups.insert(id, Group::new(counters, status));
+        let group = Arc::new(GroupHandle { shared: self.shared.clone(), id });
+        let ranks = (0..self.ranks()).map(Rank);
+        Ok(ranks.map(|rank| Communicator { group: group.clone(), rank }).collect())
+    }
+
+    /// Runs every call that all ranks have queued, and returns when they have ended.
+    ///
+    /// # Errors
+    /// [`Error::NotEnqueued`] where some ranks have queued calls that others have not: those wait, the others have
+    /// run. [`Error::Failed`] where a kernel failed, hangs, or met a peer with another call: then every communicator
+    /// of this world has ended.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.shared.synchronize().map(drop)
+    }
+}
+
+impl Shared {
+    pub(crate) fn ranks(&self) -> u32 {
+        self.ranks
+    }
+
+    pub(crate) fn domain(&self) -> Domain {
+        Domain { block_cap: self.options.block_cap, ..Domain::full_mesh(self.ranks) }
+    }
+
+    pub(crate) fn counter_layout(&self) -> CounterLayout {
+        CounterLayout { ranks: self.ranks, block_cap: self.options.block_cap }
+    }
+
+    pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The state, after freeing what handles gave up.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let freed = mem::take(&mut *self.freed.lock().unwrap_or_else(PoisonError::into_inner));
+        let kept: Vec<_> = freed.into_iter().filter(|&freed| !state.collect(freed)).collect();
+        self.freed.lock().unwrap_or_else(PoisonError::into_inner).extend(kept);
+        state
+    }
+
+    pub(crate) fn free(&self, freed: Freed) {
+        self.freed.lock().unwrap_or_else(PoisonError::into_inner).push(freed);
+    }
+}
+
+impl State {
+    /// Frees, unless a call that has not run needs it. Memory of failed groups went with their GPUs.
+    fn collect(&mut self, freed: Freed) -> bool {
+        match freed {
+            Freed::Window { group, window, address } => match self.groups.get(&group) {
+                Some(group) if group.failed.is_none() => {
+                    if group.uses(window) {
+                        return false;
+                    }
+                    self.gpus.free(address);
+                }
+                _ => {}
+            },
+            Freed::Group { group: id } => {
+                if let Some(group) = self.groups.remove(&id).filter(|group| group.failed.is_none()) {
+                    for address in group.counters.into_iter().chain(group.status) {
+                        self.gpus.free(address);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Ends every group.
+    pub(crate) fn fail(&mut self, failure: Failure) -> Arc<Failure> {
+        let failure = Arc::new(failure);
+        self.broken = true;
+        for group in self.groups.values_mut().filter(|group| group.failed.is_none()) {
+            group.failed = Some(failure.clone());
+            group.queue.iter_mut().for_each(|queue| queue.clear());
+        }
+        failure
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World").field("ranks", &self.ranks()).field("options", &self.shared.options).finish()
+    }
+}
