@@ -14,3 +14,9 @@ pub use quadrille_runtime::{Communicator, World};
 pub mod cli;
 #[cfg(feature = "cli")]
 pub mod example;
+
+/// What the code that `#[collective]` leaves behind calls; not for users.
+#[doc(hidden)]
+pub mod __private {
+    pub use quadrille_dsl::from_macro as collective;
+}

@@ -2,8 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use quadrille_runtime::nvrtc;
-use quadrille_runtime::world::{CudaAbsence, gpus};
+use quadrille_runtime::{CudaAbsence, gpus, nvrtc};
 use serde::Serialize;
 use std::process::{Command, Stdio};
 
@@ -49,7 +48,13 @@ pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
             needed: false,
             ..Finding::absent("NVRTC", "not on this machine; fetched with pip when it is first needed")
         },
-        Err(error) => Finding { needed: true, ..Finding::absent("NVRTC", error) },
+        Err(error) => {
+            let mut finding = Finding { needed: true, ..Finding::absent("NVRTC", error) };
+            if nvrtc::offline() {
+                finding.help = finding.help.map(|help| format!("unset QUADRILLE_OFFLINE, or {help}"));
+            }
+            finding
+        }
     };
     let findings = [
         driver(),

@@ -40,7 +40,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Run(#[from] RunFailure),
     /// `doctor` found something missing.
-    #[error("what is needed to run collectives is not all here: {0}")]
+    #[error("{0} is missing: collectives cannot be executed here")]
     Doctor(String),
 }
 
