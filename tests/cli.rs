@@ -123,7 +123,10 @@ fn entries(folder: &Path) -> Vec<String> {
 fn check_proves_every_listed_size() {
     let ran = line(&format!("check {RING}")).succeeds();
     for ranks in [2, 4, 8] {
-        assert!(ran.stdout.contains(&format!("ring_all_reduce on {ranks} ranks: proved; 2 statements")), "{ran:?}");
+        assert!(
+            ran.stdout.contains(&format!("ring_all_reduce on {ranks} ranks: proved; 2 statements")),
+            "{ran:?}"
+        );
     }
     assert_eq!(ran.stdout.lines().count(), 3, "{ran:?}");
     assert!(ran.stderr.is_empty(), "{ran:?}");
@@ -191,7 +194,8 @@ fn findings_are_json_too() {
         assert_eq!(json["status"], 1);
         assert_eq!(json["error"], Value::Null);
         let findings = json["diagnostics"].as_array().unwrap();
-        let lacks = |finding: &&Value| finding["message"].as_str().unwrap().contains("lacks the inputs of rank");
+        let lacks =
+            |finding: &&Value| finding["message"].as_str().unwrap().contains("lacks the inputs of rank");
         let finding = findings.iter().find(lacks).unwrap_or_else(|| panic!("{json}"));
         assert_eq!(finding["check"], "postcondition");
         assert!(!finding["message"].as_str().unwrap().contains("[postcondition]"), "{finding}");
@@ -222,7 +226,8 @@ fn text_that_is_not_the_language_is_a_finding() {
 
 #[test]
 fn a_file_that_gives_no_collective_is_bad_usage() {
-    line("check examples/none.rs").fails(2, &["there is no file examples/none.rs", "builtin:ring_all_reduce"]);
+    line("check examples/none.rs")
+        .fails(2, &["there is no file examples/none.rs", "builtin:ring_all_reduce"]);
     line("run builtin:none").fails(2, &["no built-in `none`", "builtin:ring_all_reduce"]);
     line(&format!("check {RING}/file.rs")).fails(2, &["there is no file"]);
     line("check examples").fails(2, &["examples is a folder"]);
@@ -335,7 +340,8 @@ fn compile_writes_every_stage() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("new/folder");
     let ran = run(["compile", RING, "--ranks", "2", "-o", out.to_str().unwrap()]).succeeds();
-    let names = ["cu", "cubin", "kernel", "program", "ptx", "schedule"].map(|e| format!("ring_all_reduce.{e}"));
+    let names =
+        ["cu", "cubin", "kernel", "program", "ptx", "schedule"].map(|e| format!("ring_all_reduce.{e}"));
     assert_eq!(entries(&out), names);
     assert_eq!(ran.stdout.lines().count(), 6, "{ran:?}");
     let read = |extension: &str| std::fs::read(out.join(format!("ring_all_reduce.{extension}"))).unwrap();
@@ -345,7 +351,8 @@ fn compile_writes_every_stage() {
     let printed = line(&format!("compile {RING} --ranks 2 --emit schedule")).succeeds();
     assert_eq!(printed.stdout.as_bytes(), read("schedule"));
     // A second time replaces them, and another architecture is another cubin.
-    let again = ["compile", RING, "--ranks", "2", "--emit", "cubin", "--arch", "sm_80", "--format", "json", "-o"];
+    let again =
+        ["compile", RING, "--ranks", "2", "--emit", "cubin", "--arch", "sm_80", "--format", "json", "-o"];
     let old = read("cubin");
     let json = run(again.into_iter().chain([out.to_str().unwrap()])).succeeds().json();
     assert_eq!(json["artifacts"][0]["bytes"], read("cubin").len());
@@ -378,7 +385,8 @@ fn compile_leaves_nothing_behind_where_it_fails() {
 
 #[test]
 fn run_prints_a_checked_table() {
-    let ran = line(&format!("run {RING} --ranks 4 --bytes 4KiB --dtype f32 --world virtual --iterations 3")).succeeds();
+    let ran = line(&format!("run {RING} --ranks 4 --bytes 4KiB --dtype f32 --world virtual --iterations 3"))
+        .succeeds();
     assert!(ran.stdout.lines().next().unwrap().contains("4 virtual GPUs"), "{ran:?}");
     let row = ran.stdout.lines().find(|line| !line.starts_with('#') && line.contains("f32")).unwrap();
     let cells: Vec<_> = row.split_whitespace().collect();
@@ -397,7 +405,11 @@ fn run_gives_its_table_as_json() {
     assert!(!json["world"]["why"].as_str().unwrap().is_empty());
     assert_eq!(json["seed"], 7);
     let row = &json["rows"][0];
-    assert_eq!((&row["bytes"], &row["count"], &row["wrong"]), (&1000.into(), &500.into(), &0.into()), "{row}");
+    assert_eq!(
+        (&row["bytes"], &row["count"], &row["wrong"]),
+        (&1000.into(), &500.into(), &0.into()),
+        "{row}"
+    );
     assert_eq!((&row["dtype"], &row["op"]), (&"bf16".into(), &"sum".into()));
     let (time, algbw) = (row["time_us"].as_f64().unwrap(), row["algbw"].as_f64().unwrap());
     assert!((algbw - 1000.0 / time / 1e3).abs() <= 1e-6 * algbw, "{row}");
@@ -413,7 +425,8 @@ fn run_takes_the_largest_usual_size_and_any_message() {
         ("file.rs::second --ranks 2", 2, 8),
         ("builtin:ring_all_reduce", 8, 8),
     ] {
-        let ran = in_folder(&folder, &format!("run {arguments} --bytes 9 --dtype f32 --format json")).succeeds();
+        let ran =
+            in_folder(&folder, &format!("run {arguments} --bytes 9 --dtype f32 --format json")).succeeds();
         let json = ran.json();
         assert_eq!(json["world"]["ranks"], ranks, "{json}");
         let expected = if arguments.contains("second") { 0 } else { bytes };
@@ -442,7 +455,9 @@ fn without_nvrtc_and_offline_the_remedy_is_said() {
         return;
     }
     let empty = tempfile::tempdir().unwrap();
-    for arguments in [format!("run {RING} --ranks 2 --bytes 1KiB"), format!("compile {RING} --emit ptx"), "doctor".into()] {
+    for arguments in
+        [format!("run {RING} --ranks 2 --bytes 1KiB"), format!("compile {RING} --emit ptx"), "doctor".into()]
+    {
         let mut command = quadrille();
         command.args(arguments.split_whitespace());
         for name in ["QUADRILLE_NVRTC", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"] {
@@ -476,7 +491,9 @@ fn doctor_says_what_is_here() {
 
 #[test]
 fn a_reader_that_stops_early_is_no_failure() {
-    for arguments in [format!("check {RING}"), format!("compile {RING} --emit cuda"), "doctor --format json".into()] {
+    for arguments in
+        [format!("check {RING}"), format!("compile {RING} --emit cuda"), "doctor --format json".into()]
+    {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = quadrille();

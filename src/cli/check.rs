@@ -38,14 +38,7 @@ struct Size {
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 enum Verdict {
     /// Both stages hold.
-    Proved {
-        statements: usize,
-        operations: usize,
-        blocks: usize,
-        steps: usize,
-        waits: usize,
-        proof_ms: f64,
-    },
+    Proved { statements: usize, operations: usize, blocks: usize, steps: usize, waits: usize, proof_ms: f64 },
     /// The program itself refuses the size.
     NotAdmitted { why: String },
     /// There are findings.

@@ -77,10 +77,14 @@ impl Stage {
 #[non_exhaustive]
 pub(crate) enum StageError {
     /// Nothing says what to print.
-    #[error("nothing says what to print\nhelp: name a stage, as in --emit cuda, or a folder for all, as in -o out")]
+    #[error(
+        "nothing says what to print\nhelp: name a stage, as in --emit cuda, or a folder for all, as in -o out"
+    )]
     None,
     /// Several texts for one stream.
-    #[error("{count} stages cannot be printed one after the other\nhelp: name one, or a folder, as in -o out")]
+    #[error(
+        "{count} stages cannot be printed one after the other\nhelp: name one, or a folder, as in -o out"
+    )]
     Several { count: usize },
     /// No text.
     #[error("a cubin is not text\nhelp: name a folder for it, as in -o out")]
@@ -135,7 +139,9 @@ pub(crate) fn compile(compile: &Compile, out: &mut Output) -> Result<(), Failure
             for (artifact, path) in artifacts.iter().zip(&paths) {
                 let (stage, bytes) = (artifact.stage, artifact.bytes.len());
                 out.line(format!("{} ({bytes} bytes)", path.display()));
-                said.push(serde_json::json!({ "stage": stage, "file": path.display().to_string(), "bytes": bytes }));
+                said.push(
+                    serde_json::json!({ "stage": stage, "file": path.display().to_string(), "bytes": bytes }),
+                );
             }
             out.field("artifacts", said);
         }

@@ -118,7 +118,9 @@ fn python() -> Result<String, &'static str> {
         return Err("no python3 on PATH\nhelp: needed only to fetch NVRTC: install Python 3 with pip");
     };
     if !ran.status.success() {
-        return Err("python3 has no pip\nhelp: needed only to fetch NVRTC: `python3 -m ensurepip`, or the system's python3-pip package");
+        return Err(
+            "python3 has no pip\nhelp: needed only to fetch NVRTC: `python3 -m ensurepip`, or the system's python3-pip package",
+        );
     }
     Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
 }

@@ -56,7 +56,9 @@ impl Failure {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Failure::Program(_) => Failure::WRONG,
-            Failure::Arguments(_) | Failure::Source(_) | Failure::Ranks(_) | Failure::Stage(_) => Failure::USAGE,
+            Failure::Arguments(_) | Failure::Source(_) | Failure::Ranks(_) | Failure::Stage(_) => {
+                Failure::USAGE
+            }
             Failure::Write(error) => error.status(),
             Failure::Nvrtc(_) | Failure::Doctor(_) => Failure::MACHINE,
             Failure::Compile(error) => match error {

@@ -69,7 +69,9 @@ pub fn main() -> ExitCode {
 
 /// The options of `run` without FILE, of an example.
 #[derive(Debug, Parser)]
-#[command(about = "Prove, compile and execute this collective, and check its results against an exact reference")]
+#[command(
+    about = "Prove, compile and execute this collective, and check its results against an exact reference"
+)]
 struct Example {
     #[command(flatten)]
     options: run::Options,

@@ -10,7 +10,9 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::kind::Shape;
 use quadrille_runtime::data::{self, Comparison, Pattern};
-use quadrille_runtime::{Bandwidth, CudaAbsence, Error, LoadTimes, Options as WorldOptions, World, gpus, nvrtc};
+use quadrille_runtime::{
+    Bandwidth, CudaAbsence, Error, LoadTimes, Options as WorldOptions, World, gpus, nvrtc,
+};
 use serde::Serialize;
 use serde_json::json;
 use std::num::NonZeroU32;
@@ -160,7 +162,11 @@ pub(crate) fn file(run: &Run, out: &mut Output) -> Result<(), Failure> {
 }
 
 /// Runs a collective.
-pub(crate) fn collective(collective: &Collective, options: &Options, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn collective(
+    collective: &Collective,
+    options: &Options,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let ranks = ranks::one(collective, options.ranks)?;
     let (world, why) = choose(ranks, options)?;
     out.field("world", json!({ "kind": "virtual", "ranks": ranks, "why": why }));
@@ -179,7 +185,10 @@ pub(crate) fn collective(collective: &Collective, options: &Options, out: &mut O
     collective.verified(&world.domain())?;
     out.line(format!("{}: {why}", world.describe()));
     let nvrtc = nvrtc::provide(nvrtc::announce)?;
-    out.field("nvrtc", json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }));
+    out.field(
+        "nvrtc",
+        json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }),
+    );
     let calls = Calls { collective, options, shape, count };
     let ran = calls.run(&world)?;
     let row = calls.row(&ran);

@@ -25,7 +25,9 @@ pub(crate) struct Bytes(pub(crate) u64);
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum SizeError {
     /// Not digits and a unit.
-    #[error("a size is a whole number and a unit: B, KiB, MiB, GiB, or KB, MB, GB; for example 1MiB or 64KiB")]
+    #[error(
+        "a size is a whole number and a unit: B, KiB, MiB, GiB, or KB, MB, GB; for example 1MiB or 64KiB"
+    )]
     Form,
     /// More than 64 bits hold.
     #[error("a size is less than 2^64 bytes")]

@@ -58,21 +58,16 @@ pub(crate) enum SourceError {
     #[error("there is no built-in `{name}`\nhelp: the built-ins are {}", builtins())]
     NoBuiltin { name: String },
     /// The file holds no collective.
-    #[error("{file} has no #[collective] fn\nhelp: write #[collective(all_reduce, ranks = [8], ..)] above a fn")]
+    #[error(
+        "{file} has no #[collective] fn\nhelp: write #[collective(all_reduce, ranks = [8], ..)] above a fn"
+    )]
     NoCollective { file: String },
     /// Several collectives, and none was named.
     #[error("{file} has several collectives\nhelp: name one: {}", names.iter().map(|n| format!("{file}::{n}")).collect::<Vec<_>>().join(", "))]
-    Several {
-        file: String,
-        names: Vec<String>,
-    },
+    Several { file: String, names: Vec<String> },
     /// No collective of that name.
     #[error("{file} has no collective `{name}`\nhelp: it has {}", names.join(", "))]
-    Unknown {
-        file: String,
-        name: String,
-        names: Vec<String>,
-    },
+    Unknown { file: String, name: String, names: Vec<String> },
 }
 
 fn builtins() -> String {

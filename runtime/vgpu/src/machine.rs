@@ -192,7 +192,13 @@ impl Machine {
     ///
     /// # Errors
     /// As of [`Machine::alloc`].
-    pub fn alloc_zeroed(&mut self, rank: usize, bytes: u64, align: u64, label: &str) -> Result<u64, RequestError> {
+    pub fn alloc_zeroed(
+        &mut self,
+        rank: usize,
+        bytes: u64,
+        align: u64,
+        label: &str,
+    ) -> Result<u64, RequestError> {
         let len = Memory::check_size(label, bytes, align)?;
         self.memory.allocate(rank, Bytes::zeroed(len), align, label, false)
     }
@@ -415,7 +421,13 @@ impl Machine {
         }
     }
 
-    fn turn(&mut self, w: usize, quantum: u32, suspect: bool, statistics: &mut Statistics) -> Result<u32, Fault> {
+    fn turn(
+        &mut self,
+        w: usize,
+        quantum: u32,
+        suspect: bool,
+        statistics: &mut Statistics,
+    ) -> Result<u32, Fault> {
         let warp = &mut self.warps[w];
         let Some(Some(block)) = self.blocks.get_mut(warp.block) else { return Ok(0) };
         let live = warp.live;
