@@ -7,12 +7,12 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::launch::Queued;
 use crate::world::{Freed, Shared, State};
-use quadrille_compiler::abi::{CounterLayout, StatusRecord};
 use quadrille_compiler::ids::Rank;
-use std::collections::VecDeque;
+use quadrille_vgpu::Fault;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
 const ALIGNMENT: u64 = 256;
@@ -212,7 +212,14 @@ impl Window {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        state.gpus.read(self.memory.rank, self.address(), self.len())
+        state.gpus.read(self.address(), self.len()).map_err(|fault| match fault {
+            Fault::Uninitialized(access) => {
+                let (rank, window) = (self.memory.rank, self.memory.index);
+                let offset = access.address.saturating_sub(self.memory.address);
+                Error::Unwritten { rank, window, offset }
+            }
+            fault => Error::Machine(Box::new(fault)),
+        })
     }
 
     fn address(&self) -> u64 {
@@ -220,7 +227,7 @@ impl Window {
     }
 
     /// The state, if no call that has not run uses the window.
-    fn settled(&self) -> Result<std::sync::MutexGuard<'_, State>, Error> {
+    fn settled(&self) -> Result<MutexGuard<'_, State>, Error> {
         let Memory { group, rank, index, .. } = &*self.memory;
         let mut state = group.shared.lock();
         let window = *index;
@@ -235,7 +242,7 @@ impl GroupHandle {
     /// The group, unless a failure has ended it.
     pub(crate) fn live<'a>(
         &self,
-        groups: &'a mut std::collections::BTreeMap<u64, Group>,
+        groups: &'a mut BTreeMap<u64, Group>,
     ) -> Result<&'a mut Group, Error> {
         let group = groups.get_mut(&self.id).ok_or(Error::NoGroup)?;
         match &group.failed {
@@ -258,11 +265,6 @@ impl Group {
             queue: vec![VecDeque::new(); ranks],
             done: 0,
         }
-    }
-
-    /// Bytes of a rank's counter region and status record.
-    pub(crate) fn sizes(layout: CounterLayout) -> (u64, u64) {
-        (layout.bytes(), StatusRecord::BYTES)
     }
 
     /// Whether a call that has not run uses a window, on whichever rank: peers reach into it too.

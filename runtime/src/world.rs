@@ -4,7 +4,7 @@ mod cuda;
 mod virtual_gpus;
 
 pub use cuda::{CudaAbsence, gpus};
-pub use virtual_gpus::Statistics;
+pub use virtual_gpus::{Link, Statistics};
 pub(crate) use virtual_gpus::VirtualGpus;
 
 use crate::communicator::{COUNTERS, Communicator, Group, GroupHandle};
@@ -139,7 +139,8 @@ impl World {
         for rank in (0..self.ranks()).map(Rank) {
             counters.push(state.gpus.alloc(rank, layout.bytes(), 256, COUNTERS, true)?);
             let record = state.gpus.alloc(rank, StatusRecord::BYTES, 32, "status record", true)?;
-            state.gpus.watch(record, StatusRecord::BYTES);
+            // The code is stored last.
+            state.gpus.watch(record + StatusRecord::CODE_OFFSET, 4);
             status.push(record);
         }
         let id = state.next;

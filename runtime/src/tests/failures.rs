@@ -75,7 +75,7 @@ fn a_wrong_result_is_told_element_by_element() {
     let gather = Gather { define: "FAULT_WRONG", ..Gather::new(3) };
     let (call, expected) = gather.prepare(&session, 5, 0);
     let (outputs, ..) = session.execute(&[call]).unwrap();
-    let found = crate::data::compare(&gather.shape(), 5, gather.dtype, &expected, &outputs[0]);
+    let found = gather.message(5).compare(&expected, &outputs[0]);
     assert_eq!((found.wrong, found.elements), (3, 45));
     let places: Vec<_> = found.first.iter().map(|wrong| (wrong.rank, wrong.element, wrong.chunk)).collect();
     assert_eq!(places, [0, 1, 2].map(|rank| (Rank(rank), 7, 1)));
