@@ -147,9 +147,8 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn calls(&self, rank: Rank) -> impl Iterator<Item = (&Batch, &Queued)> {
-        let of = move |batch: &'_ Batch| batch.calls.get(rank.0 as usize);
-        self.batches.iter().flat_map(move |batch| of(batch).into_iter().flatten().map(move |call| (batch, call)))
+    fn calls(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
+        self.batches.iter().filter_map(move |batch| batch.calls.get(rank.0 as usize)).flatten()
     }
 
     /// What the ranks called, at the first position where they do not all call the same.
@@ -172,7 +171,7 @@ impl Context<'_> {
         let mut at = At { rank, block: ThreadBlock(block[0]), statement: None, line: source.map(|s| s.line) };
         let mut next = source;
         while let Some(source) = next {
-            let mut programs = self.calls(rank).map(|(_, call)| &*call.program);
+            let mut programs = self.calls(rank).map(|call| &*call.program);
             let program = programs.find(|program: &&Loaded| *program.file == *source.file);
             if let Some(what) = program.and_then(|program| program.cuda.what(source.line)) {
                 at.statement = Some(what.to_owned());
@@ -207,7 +206,7 @@ impl Context<'_> {
     /// The buffer that an access was meant for: the nearest allocation's, by the calls of its rank.
     fn target(&self, near: &Near) -> Option<Target> {
         let rank = Rank(near.rank as u32);
-        self.calls(rank).find_map(|(_, call)| {
+        self.calls(rank).find_map(|call| {
             let shape = &call.program.shape;
             let size = call.program.cuda.dtype.bytes() as i64;
             let (buffer, view) = call.buffers().find(|(_, view)| *near.label == *window_label(view.window))?;
