@@ -44,9 +44,9 @@ pub(crate) fn inputs(ascending: &[u32], world: u32) -> String {
     format!("the input{plural} of {}", ranks(ascending, world))
 }
 
-/// `twice`, `3 times`.
+/// `twice`, `3-fold`.
 pub(crate) fn times(n: u64) -> String {
-    if n == 2 { "twice".to_owned() } else { format!("{n} times") }
+    if n == 2 { "twice".to_owned() } else { format!("{n}-fold") }
 }
 
 #[cfg(test)]

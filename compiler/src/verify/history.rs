@@ -157,11 +157,12 @@ impl<'p> History<'p> {
         if copied { format!("a copy of {value}") } else { value }
     }
 
-    /// Where a value of this content was made first.
-    pub(crate) fn made(&self, content: Content) -> Option<String> {
+    /// Where the reduction of input chunk `chunk`, a value of this content, was made first.
+    pub(crate) fn made(&self, chunk: u32, content: Content) -> Option<String> {
         let whole = |(value, _): &(&ValueId, &(OpId, Rank))| self.values.content(**value) == content;
         let (_, &(op, rank)) = self.makers.iter().filter(whole).min_by_key(|(_, maker)| **maker)?;
-        Some(format!("the whole reduction was made at {} on rank {}", self.program.at(op), rank.0))
+        let place = self.program.at(op);
+        Some(format!("the whole reduction of input[..][{chunk}] was made at {place} on rank {}", rank.0))
     }
 
     /// Remembers a reason; whether it is a new one.

@@ -2,7 +2,7 @@
 //! stored the wrong value last; a chunk that is never stored is blamed on the collective's name.
 
 use crate::diagnostic::{Check, Context, Diagnostic};
-use crate::ids::{Buffer, Rank};
+use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Expected, Kind, Shape};
 use crate::program::{OpId, Program};
 use crate::verify::findings::{Findings, Unit};
@@ -186,8 +186,8 @@ fn name_chunks(shape: &Shape, places: &[(u32, u32)]) -> String {
     let low = places.iter().map(|p| p.1).min().unwrap_or(0);
     let high = places.iter().map(|p| p.1).max().unwrap_or(0);
     let span = |low: u32, high: u32, all: u32| match high - low + 1 {
-        n if n == all => "..".to_owned(),
         1 => low.to_string(),
+        n if n == all => "..".to_owned(),
         _ => format!("{low}..{}", high + 1),
     };
     let text = if (last.0 - first.0 + 1) as usize * (high - low + 1) as usize == places.len() {
@@ -245,7 +245,7 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
                 .collect();
             let lost = history
                 .lost(&missing, wrong.stored)
-                .or_else(|| history.made(reduction(shape, history.values(), chunk)));
+                .or_else(|| history.made(chunk, reduction(shape, history.values(), chunk)));
             let surplus = wrong.value.and_then(|value| match content.iter().find(|(_, often)| *often > 1) {
                 Some((leaf, _)) => history.repeated(value, *leaf, wrong.stored),
                 None => history.mixed(value, chunk, wrong.stored),
@@ -259,17 +259,13 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
 
 /// Where an in-place collective's `data` numbers the chunk otherwise than `input` and `output` do.
 fn in_place_note(shape: &Shape, wrong: &Wrong) -> Option<String> {
-    let here = format!("output[{}][{}]", wrong.rank.0, wrong.chunk);
-    match (shape.in_place, shape.kind, shape.expected(wrong.rank, wrong.chunk)) {
-        (true, Kind::ReduceScatter, _) => {
-            Some(format!("in place, {here} is {}", shape.output_location(wrong.rank, wrong.chunk)))
+    let at = shape.output_location(wrong.rank, wrong.chunk);
+    let (name, index, data) = match (shape.kind, shape.expected(wrong.rank, wrong.chunk)) {
+        (Kind::AllGather, Expected::Copied(due)) => {
+            let chunk = due.rank.0 * shape.chunks + due.chunk;
+            (due.to_string(), due.chunk, Location { rank: due.rank, chunk, ..at })
         }
-        (true, Kind::AllGather, Expected::Copied(due)) => Some(format!(
-            "in place, {due} is {}[{}][{}]",
-            Buffer::Data,
-            due.rank.0,
-            due.rank.0 * shape.chunks + due.chunk
-        )),
-        _ => None,
-    }
+        _ => (format!("output[{}][{}]", wrong.rank.0, wrong.chunk), wrong.chunk, at),
+    };
+    (shape.in_place && data.chunk != index).then(|| format!("in place, {name} is {data}"))
 }

@@ -15,6 +15,11 @@ fn right_programs_of_every_kind() {
 }
 
 #[test]
+fn surplus_sum_that_is_overwritten() {
+    assert_eq!(programs::ring_all_reduce(-1, 0).report(&[2, 4, 8]), "");
+}
+
+#[test]
 fn equal_source_and_destination() {
     let program = sketch(Kind::AllReduce, &["data[0][0..2] = data[0][0..2];"], |r| {
         r.set(0, &[], range(Buffer::Data, 0, 0, 2), &[range(Buffer::Data, 0, 0, 2)]);

@@ -14,4 +14,7 @@ mod postcondition_copies;
 mod read_before_write;
 mod unsupported;
 
+mod agreement;
+mod reference;
+
 mod render;

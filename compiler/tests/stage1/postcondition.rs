@@ -31,13 +31,25 @@ fn second_lap_of_the_ring_too_short() {
     2:5 `data[to][c] += data[from][c];`
     output[7][0] lacks the input of rank 0 [postcondition]
       with RANKS = 8 (also 4), in iteration c = 0, hop = 6; 7 more chunks likewise
-    note: the whole reduction was made at 2:5 (c = 0, hop = 7) on rank 0
+    note: the whole reduction of input[..][0] was made at 2:5 (c = 0, hop = 7) on rank 0
     ");
 }
 
 #[test]
-fn first_lap_of_the_ring_too_long() {
-    assert_snapshot!(ring_all_reduce(-1, 0).report(&[2, 4, 8]), @"");
+fn ring_reduction_of_one_hop_too_many() {
+    let program = sketch(ReduceScatter, &["data[to][u] += data[from][u];"], |r| {
+        for u in 0..r.n {
+            for hop in 0..r.n {
+                let (from, to) = ((u + hop) % r.n, (u + hop + 1) % r.n);
+                r.add(0, &[("u", u), ("hop", hop)], data(to, u), data(from, u));
+            }
+        }
+    });
+    assert_snapshot!(program.in_place().report(&[1, 2, 4]), @"
+    2:5 `data[to][u] += data[from][u];`
+    output[0][0] has the input of rank 0 twice [postcondition]
+      with RANKS = 4 (also 1, 2), in iteration u = 0, hop = 3; 3 more chunks likewise
+    ");
 }
 
 #[test]
@@ -122,7 +134,7 @@ fn power_of_two_assumed() {
     3:5 `data[r + step][0] = data[r][0];`
     output[2][0] lacks the inputs of ranks 4 and 5 [postcondition]
       with RANKS = 6 (also 3), in iteration step = 2, r = 0; 1 more chunk likewise
-    note: the whole reduction was made at 2:5 (step = 4, r = 0) on rank 0
+    note: the whole reduction of input[..][0] was made at 2:5 (step = 4, r = 0) on rank 0
     ");
 }
 
@@ -159,7 +171,7 @@ fn root_that_never_sends() {
     });
     assert_snapshot!(program.report(&[1, 2, 8]), @"
     1:4 `example`
-    the 7 chunks output[1..8][..] are never stored [postcondition]
+    the 7 chunks output[1..8][0] are never stored [postcondition]
       with RANKS = 8 (also 2)
     note: a sum of 8 of 8 inputs, made at 2:5 on rank 0, was never read
     ");
@@ -178,7 +190,7 @@ fn copying_before_the_sum_is_complete() {
     3:5 `data[r][0] = data[0][0];`
     output[1][0] lacks the inputs of ranks 2 to 4 [postcondition]
       with RANKS = 5 (also 3), in iteration r = 1; 2 more chunks likewise
-    note: the whole reduction was made at 2:5 (r = 4) on rank 0
+    note: the whole reduction of input[..][0] was made at 2:5 (r = 4) on rank 0
     ");
 }
 
@@ -219,7 +231,7 @@ fn wrong_unit_of_a_reduce_scatter() {
     2:5 `output[r][c] = reduce(input[..][2*(r + 1) + c]);`
     output[0][0] holds chunk 2 instead of chunk 0 of the inputs of all 3 ranks [postcondition]
       with RANKS = 3, in iteration r = 0, c = 0; 5 more chunks likewise
-    note: the whole reduction was made at 2:5 (r = 2, c = 0) on rank 2
+    note: the whole reduction of input[..][0] was made at 2:5 (r = 2, c = 0) on rank 2
     ");
 }
 
@@ -235,10 +247,9 @@ fn ring_reduce_scatter_that_ends_on_the_wrong_rank() {
     });
     assert_snapshot!(program.in_place().report(&[4]), @"
     1:4 `example`
-    the 4 chunks output[..][..] are never stored [postcondition]
+    the 4 chunks output[..][0] are never stored [postcondition]
       with RANKS = 4
     note: output[0][0] still holds input[0][0], as at the start
-    note: in place, output[0][0] is data[0][0]
     note: a sum of 4 of 4 inputs, made at 2:5 (u = 0, hop = 2) on rank 3, was never read
     ");
 }
@@ -256,7 +267,6 @@ fn one_term_of_another_unit() {
     3:5 `data[r][r] += data[1 - r][r];`
     output[0][0] holds chunk 1 of the input of rank 1 [postcondition]
       with RANKS = 2, in iteration r = 0
-    note: in place, output[0][0] is data[0][0]
     note: inputs of different chunks were combined at 2:5 on rank 0
     ");
 }
@@ -274,11 +284,11 @@ fn doubled_again_and_again() {
     });
     assert_snapshot!(program.in_place().chunks(|_| 2).report(&[2]), @"
     3:5 `data[0][..] += data[1][..];`
-    output[0][0] has the input of rank 0 8 times [postcondition]
+    output[0][0] has the input of rank 0 8-fold [postcondition]
       with RANKS = 2; 1 more chunk likewise
     note: input[0][0] was added again at 2:5 (k = 0) on rank 0
     4:5 `data[1][..] = data[0][..];`
-    output[1][0] has the input of rank 0 8 times [postcondition]
+    output[1][0] has the input of rank 0 8-fold [postcondition]
       with RANKS = 2; 1 more chunk likewise
     ");
 }
@@ -293,7 +303,7 @@ fn nothing_at_all() {
     ");
     assert_snapshot!(sketch(AllReduce, &[], |_| {}).in_place().report(&[1, 2]), @"
     1:4 `example`
-    the 2 chunks output[..][..] are never stored [postcondition]
+    the 2 chunks output[..][0] are never stored [postcondition]
       with RANKS = 2
     note: output[0][0] still holds input[0][0], as at the start
     note: input[1][0] was never read

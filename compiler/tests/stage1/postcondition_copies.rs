@@ -171,7 +171,7 @@ fn broadcast_for_a_power_of_two() {
     });
     assert_snapshot!(program.in_place().report(&[1, 2, 4, 6, 8]), @"
     1:4 `example`
-    the 2 chunks output[4..6][..] are never stored [postcondition]
+    the 2 chunks output[4..6][0] are never stored [postcondition]
       with RANKS = 6
     ");
 }

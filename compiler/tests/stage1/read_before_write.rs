@@ -40,7 +40,7 @@ fn swapped_source_and_destination() {
     });
     assert_snapshot!(program.in_place().report(&[1, 2, 8]), @"
     1:4 `example`
-    the 7 chunks output[1..8][..] are never stored [postcondition]
+    the 7 chunks output[1..8][0] are never stored [postcondition]
       with RANKS = 8 (also 2)
     note: input[0][0], in data[0][0] from the start, was overwritten unread at 2:5 (r = 1)
     2:5 `data[0][0] = data[r][0];`

@@ -1,0 +1,178 @@
+//! Stage 1 agrees with the brute-force reference: on every mutant of the right programs, and on random programs.
+
+use crate::programs;
+use crate::reference::judge;
+use crate::sketch::*;
+use proptest::prelude::*;
+use quadrille_compiler::diagnostic::{Check, Diagnostic};
+use quadrille_compiler::ids::{Buffer, Rank, Slice};
+use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::Program;
+use quadrille_compiler::verify;
+use quadrille_compiler::verify::replay::final_state;
+use quadrille_compiler::verify::values::Values;
+use std::collections::BTreeMap;
+
+/// Output chunks that postcondition findings on statements stand for.
+fn counted(findings: &[Diagnostic]) -> usize {
+    let chunks = |finding: &Diagnostic| {
+        let more = &finding.context.as_ref().unwrap().more;
+        1 + more.split(' ').next().and_then(|n| n.parse::<usize>().ok()).unwrap_or(0)
+    };
+    findings.iter().filter(|f| !f.message.contains("never stored")).map(chunks).sum()
+}
+
+/// Compares stage 1 with the reference; whether the program is right.
+fn compare(program: &Program) -> bool {
+    let reference = judge(program);
+    let findings = verify::program(program).err().unwrap_or_default();
+    let found = |checks: &[Check]| findings.iter().any(|f| checks.contains(&f.check));
+    let operations = [Check::Overlap, Check::ChunkPosition, Check::InputOverwritten];
+    assert_eq!(found(&operations), reference.bad_operation, "{program}");
+    if !reference.bad_operation {
+        assert_eq!(found(&[Check::ReadBeforeWrite]), reference.bad_read, "{program}");
+        if !reference.bad_read {
+            assert_eq!(found(&[Check::Postcondition]), !reference.wrong.is_empty(), "{program}");
+            let stored: usize = reference.wrong.iter().filter(|place| was_stored(program, **place)).count();
+            assert_eq!(counted(&findings), stored, "{program}");
+            let mut values = Values::new(&program.shape);
+            let state = final_state(program, &mut values);
+            for (at, contents) in &reference.contents {
+                let value = values.contributions(state.read(*at).unwrap());
+                let value: BTreeMap<_, _> =
+                    value.iter().map(|(leaf, n)| ((leaf.rank.0, leaf.chunk), *n)).collect();
+                assert_eq!(value, *contents, "{at} in {program}");
+            }
+        }
+    }
+    assert_eq!(findings.is_empty(), reference.right(), "{program}");
+    reference.right()
+}
+
+fn was_stored(program: &Program, (rank, chunk): (u32, u32)) -> bool {
+    let at = program.shape.output_location(Rank(rank), chunk);
+    program.ops.iter().flat_map(|op| &op.dests).any(|dest| dest.locations().any(|stored| stored == at))
+}
+
+/// The slice on the next rank, and a chunk further; the same one where it would leave its buffer.
+fn moved(program: &Program, slice: Slice, ranks: u32, chunks: u32) -> Slice {
+    let rank = Rank((slice.rank.0 + ranks) % program.shape.ranks);
+    let start = slice.start + chunks;
+    let there = Slice { rank, start, ..slice };
+    if there.end() <= program.shape.chunks(slice.buffer, rank) { there } else { slice }
+}
+
+/// Every program with one operation dropped, duplicated, postponed, or one of its operands moved.
+fn mutants(program: &Program) -> Vec<Program> {
+    let mut mutants = Vec::new();
+    for i in 0..program.ops.len() {
+        let mut push = |change: &dyn Fn(&mut Program)| {
+            let mut mutant = program.clone();
+            change(&mut mutant);
+            mutants.push(mutant);
+        };
+        push(&|p| drop(p.ops.remove(i)));
+        push(&|p| p.ops.insert(i, p.ops[i].clone()));
+        push(&|p| p.ops.push(p.ops[i].clone()));
+        push(&|p| {
+            let op = p.ops.remove(i);
+            p.ops.insert((i + 1).min(p.ops.len()), op);
+        });
+        for (ranks, chunks) in [(1, 0), (0, 1), (0, program.shape.chunks)] {
+            for k in 0..program.ops[i].dests.len() {
+                push(&|p| p.ops[i].dests[k] = moved(p, p.ops[i].dests[k], ranks, chunks));
+            }
+            for k in 0..program.ops[i].sources.len() {
+                push(&|p| p.ops[i].sources[k] = moved(p, p.ops[i].sources[k], ranks, chunks));
+            }
+        }
+    }
+    mutants
+}
+
+#[test]
+fn mutants_of_right_programs() {
+    let (mut right, mut wrong) = (0, 0);
+    for (name, sketch) in programs::all() {
+        for ranks in 1..=4 {
+            let program = sketch.program(ranks).unwrap();
+            assert!(compare(&program), "{name}");
+            for mutant in mutants(&program) {
+                if compare(&mutant) { right += 1 } else { wrong += 1 }
+            }
+        }
+    }
+    // Both verdicts are exercised; a mutant can be right, as with a copy made twice.
+    assert!(right > 100 && wrong > 1000, "{right} {wrong}");
+}
+
+/// One random operation: executed on whatever the shape has.
+type RandomOp = (bool, Vec<(bool, u32, u32)>, (bool, u32, u32));
+
+fn random_program(kind: Kind, in_place: bool, ranks: u32, chunks: u32, ops: &[RandomOp]) -> Program {
+    let ops = ops.to_vec();
+    let limit: fn(u32) -> u32 = if chunks == 1 { |_| 1 } else { |_| 2 };
+    let program = sketch(kind, &["first", "second"], move |r| {
+        let slice = |&(first, rank, chunk): &(bool, u32, u32)| {
+            let buffer = match (in_place, first) {
+                (true, _) => Buffer::Data,
+                (false, true) => Buffer::Input,
+                (false, false) => Buffer::Output,
+            };
+            let (input, output) = kind.units(ranks);
+            let units = if in_place {
+                input.max(output)
+            } else if first {
+                input
+            } else {
+                output
+            };
+            let rank = if kind == Kind::Broadcast && buffer == Buffer::Input { 0 } else { rank % ranks };
+            let chunk = i64::from(chunk % (units * chunks));
+            range(buffer, rank.into(), chunk, chunk + 1)
+        };
+        for (i, (second, sources, dest)) in ops.iter().enumerate() {
+            let sources: Vec<_> = sources.iter().map(slice).collect();
+            r.set(usize::from(*second), &[("i", i as i64)], slice(dest), &sources);
+        }
+    });
+    let program = if in_place { program.in_place() } else { program };
+    program.chunks(limit).program(ranks).unwrap()
+}
+
+fn random_op() -> impl Strategy<Value = RandomOp> {
+    let slice = || (prop::bool::weighted(0.7), 0..4_u32, 0..8_u32);
+    let dest = (prop::bool::weighted(0.02), 0..4_u32, 0..8_u32);
+    (any::<bool>(), prop::collection::vec(slice(), 1..4), dest)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_programs(
+        kind in prop::sample::select(&Kind::ALL[..]),
+        in_place in any::<bool>(),
+        ranks in 1..4_u32,
+        chunks in 1..3_u32,
+        ops in prop::collection::vec(random_op(), 0..10),
+    ) {
+        compare(&random_program(kind, in_place, ranks, chunks, &ops));
+    }
+
+    #[test]
+    fn random_edits_of_right_programs(
+        which in 0..programs::all().len(),
+        ranks in 1..6_u32,
+        edits in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+    ) {
+        let mut program = programs::all()[which].1.program(ranks).unwrap();
+        for edit in edits {
+            let mut mutants = mutants(&program);
+            if !mutants.is_empty() {
+                program = mutants.swap_remove(edit.index(mutants.len()));
+            }
+        }
+        compare(&program);
+    }
+}

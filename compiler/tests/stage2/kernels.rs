@@ -1,0 +1,124 @@
+//! Kernels: right ones are the schedule, unrolled; mutants are not.
+
+use crate::{lowered, programs, told};
+use quadrille_compiler::domain::Domain;
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::kernel::{self, Formula, Kernel, KernelAction};
+use quadrille_compiler::program::Program;
+use quadrille_compiler::schedule::Schedule;
+use quadrille_compiler::verify::{self, Verified};
+
+fn built(program: &Program) -> (Kernel, Verified<Schedule>) {
+    let domain = Domain::full_mesh(program.shape.ranks);
+    let schedule = verify::schedule(lowered(program), program, &domain).unwrap();
+    (kernel::build(&schedule, program, DType::Bf16, RedOp::Sum), schedule)
+}
+
+#[test]
+fn kernels_are_their_schedules() {
+    for (name, sketch) in programs::all() {
+        for n in 1..=8 {
+            let (kernel, schedule) = built(&sketch.program(n).unwrap());
+            let proved = verify::kernel(kernel, &schedule);
+            assert!(proved.is_ok(), "{name}, {n} ranks: {}", told(&proved.unwrap_err()));
+        }
+    }
+}
+
+#[test]
+fn regular_programs_have_few_classes_and_no_tables() {
+    for (name, most) in
+        [("ring all-reduce, in place", 1), ("one-shot all-reduce", 1), ("pairwise all-to-all", 4)]
+    {
+        let sketch = programs::all().into_iter().find(|(n, _)| *n == name).unwrap().1;
+        for n in [2, 3, 8, 16] {
+            let (kernel, _) = built(&sketch.program(n).unwrap());
+            assert!(kernel.classes.len() <= most, "{name}, {n} ranks: {kernel}");
+            assert!(!kernel.to_string().contains("MEMBER"), "{name}, {n} ranks: {kernel}");
+        }
+    }
+}
+
+/// Every mutant of a kernel: a formula that gives another value, a step, run, link or advance changed.
+fn mutants(kernel: &Kernel) -> Vec<Kernel> {
+    let mut all = Vec::new();
+    let mut add = |change: &dyn Fn(&mut Kernel)| {
+        let mut mutant = kernel.clone();
+        change(&mut mutant);
+        all.push(mutant);
+    };
+    for c in 0..kernel.classes.len() {
+        add(&|m| drop(m.classes.remove(c)));
+        for s in 0..kernel.classes[c].members.len() {
+            add(&|m| {
+                m.classes[c].members.remove(s);
+            });
+        }
+        for l in 0..kernel.classes[c].links.len() {
+            add(&|m| m.classes[c].links[l].advance += 1);
+            add(&|m| shift(&mut m.classes[c].links[l].rank));
+            add(&|m| shift(&mut m.classes[c].links[l].block));
+        }
+        for s in 0..kernel.classes[c].steps.len() {
+            add(&|m| drop(m.classes[c].steps.remove(s)));
+            match &kernel.classes[c].steps[s].action {
+                KernelAction::Wait(runs) | KernelAction::Signal(runs) => {
+                    for r in 0..runs.len() {
+                        for by in [(1, 0, 0), (0, 1, 0), (0, 0, 1)] {
+                            add(&|m| match &mut m.classes[c].steps[s].action {
+                                KernelAction::Wait(runs) | KernelAction::Signal(runs) => {
+                                    runs[r].first += by.0;
+                                    runs[r].count += by.1;
+                                    runs[r].value += by.2;
+                                }
+                                _ => unreachable!(),
+                            });
+                        }
+                    }
+                }
+                KernelAction::Move { sources, dests } => {
+                    for o in 0..sources.len() + dests.len() {
+                        for part in 0..3 {
+                            add(&|m| {
+                                let KernelAction::Move { sources, dests } = &mut m.classes[c].steps[s].action
+                                else {
+                                    unreachable!()
+                                };
+                                let operand = sources.iter_mut().chain(dests).nth(o).unwrap();
+                                match part {
+                                    0 => shift(&mut operand.rank),
+                                    1 => shift(&mut operand.start),
+                                    _ => operand.len += 1,
+                                }
+                            });
+                        }
+                    }
+                }
+                KernelAction::BlockSync => {}
+            }
+        }
+    }
+    all
+}
+
+fn shift(formula: &mut Formula) {
+    match formula {
+        Formula::Modular { offset, .. } => *offset += 1,
+        Formula::Constant { value, .. } => *value += 1,
+        Formula::Block { add } => *add += 1,
+        Formula::Table(values) => values[0] += 1,
+    }
+}
+
+#[test]
+fn no_mutant_is_the_schedule() {
+    for (name, sketch) in programs::all() {
+        for n in 2..=4 {
+            let (kernel, schedule) = built(&sketch.program(n).unwrap());
+            for mutant in mutants(&kernel) {
+                let text = mutant.to_string();
+                assert!(verify::kernel(mutant, &schedule).is_err(), "{name}, {n} ranks: passes as\n{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Right programs are lowered to schedules that pass, whose text is read back, and that keep the promises of form.
+
+use crate::{findings, lowered, programs, told};
+use quadrille_compiler::domain::Domain;
+use quadrille_compiler::schedule::Schedule;
+use quadrille_compiler::verify;
+
+#[test]
+fn right_programs_pass_and_their_text_is_read_back() {
+    for (name, sketch) in programs::all() {
+        for n in 1..=8 {
+            let program = sketch.program(n).unwrap();
+            let schedule = lowered(&program);
+            let wrong = findings(&schedule, &program);
+            assert!(wrong.is_empty(), "{name}, {n} ranks: {}", told(&wrong));
+            assert_eq!(Schedule::parse(&schedule.to_string()), Ok(schedule), "{name}, {n} ranks");
+        }
+    }
+}
+
+#[test]
+fn one_rank_needs_no_wait_and_no_signal() {
+    for (name, sketch) in programs::all() {
+        let totals = lowered(&sketch.program(1).unwrap()).totals();
+        assert_eq!((totals.waits, totals.signals), (0, 0), "{name}");
+    }
+}
+
+#[test]
+fn blocks_stay_below_the_cap_and_peers_beyond_it_share_them() {
+    let sketch = programs::all().into_iter().find(|(name, _)| *name == "pairwise all-to-all").unwrap().1;
+    let program = sketch.program(40).unwrap();
+    let schedule = lowered(&program);
+    assert_eq!(schedule.blocks.iter().map(Vec::len).collect::<Vec<_>>(), [32; 40]);
+    assert!(findings(&schedule, &program).is_empty());
+}
+
+#[test]
+fn a_world_without_symmetric_buffers_carries_no_put_or_get() {
+    let program = programs::ring_all_reduce(0, 0).program(4).unwrap();
+    let domain = Domain { symmetric: false, ..Domain::full_mesh(4) };
+    let refused = quadrille_compiler::lower::lower(&program, &domain).unwrap_err();
+    assert!(told(&refused).contains("[unsupported]"), "{}", told(&refused));
+    let smuggled = verify::schedule(lowered(&program), &program, &domain).unwrap_err();
+    assert!(told(&smuggled).contains("this world maps none [form]"), "{}", told(&smuggled));
+}
+
+#[test]
+fn a_small_cap_is_kept_and_a_smaller_one_is_refused() {
+    let sketch = programs::all().into_iter().find(|(name, _)| *name == "pairwise all-to-all").unwrap().1;
+    let program = sketch.program(8).unwrap();
+    for cap in 1..=8 {
+        let domain = Domain { block_cap: cap, ..Domain::full_mesh(8) };
+        let schedule = quadrille_compiler::lower::lower(&program, &domain).unwrap();
+        assert!(schedule.blocks.iter().all(|blocks| blocks.len() == cap as usize));
+        let narrower = Domain { block_cap: cap - 1, ..domain.clone() };
+        let refused = verify::schedule(schedule.clone(), &program, &narrower).unwrap_err();
+        assert!(told(&refused).contains("[residency]"), "{}", told(&refused));
+        assert!(verify::schedule(schedule, &program, &domain).is_ok());
+    }
+}
