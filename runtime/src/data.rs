@@ -200,7 +200,8 @@ impl Message {
         let value = |element: &[u8]| decode(element, self.dtype).next().unwrap_or(f64::NAN);
         let mut shown = 0;
         for i in 0..elements {
-            let at = |bytes: &'_ [u8]| bytes.get(i * size..(i + 1) * size).map(<[u8]>::to_vec).unwrap_or_default();
+            let at =
+                |bytes: &'_ [u8]| bytes.get(i * size..(i + 1) * size).map(<[u8]>::to_vec).unwrap_or_default();
             let (want, have) = (at(expected), at(result));
             if !want.is_empty() && want == have {
                 continue;
@@ -221,8 +222,10 @@ impl Message {
 /// 1 to `most`: different for neighbours (any `most` in a row that begin at a multiple of it), and between such rows
 /// offset at random, so that no distance between positions keeps the value.
 fn mixed(position: u64, shift: u64, most: u64) -> u64 {
-    let row = (position / most).wrapping_add(shift.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let random = (row ^ (row >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let row = (position / most + (shift << 32) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    // The finalizer of splitmix64 (Steele, Lea, Flood).
+    let random = (row ^ (row >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let random = (random ^ (random >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     1 + (position % most + (random >> 33)) % most
 }
 
@@ -401,10 +404,10 @@ mod tests {
         let inputs = message.inputs(Pattern::OneHot { shift: 0 });
         let expected = message.reference(RedOp::Sum, &inputs);
         let mut results = expected.clone();
-        assert_eq!(message.compare(&expected, &results), Comparison {
-            elements: 40,
-            ..Comparison::default()
-        });
+        assert_eq!(
+            message.compare(&expected, &results),
+            Comparison { elements: 40, ..Comparison::default() }
+        );
         results[1][4 * 14..4 * 15].copy_from_slice(&300f32.to_le_bytes());
         results[0].truncate(4 * 19);
         let found = message.compare(&expected, &results);

@@ -7,7 +7,9 @@ use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, StatusRec
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_vgpu::{BadAccess, Fault, Near, Polled, SourceLine, Waiting, WaitsFor};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 
 /// Why calls failed.
 #[derive(Clone, Debug)]
@@ -172,7 +174,9 @@ impl Context<'_> {
         let mut next = source;
         while let Some(source) = next {
             let mut programs = self.calls(rank).map(|call| &*call.program);
-            let program = programs.find(|program: &&Loaded| *program.file == *source.file);
+            // NVRTC puts a folder before the name that it is given.
+            let file = Path::new(&*source.file).file_name();
+            let program = programs.find(|program: &&Loaded| file == Some(OsStr::new(&program.file)));
             if let Some(what) = program.and_then(|program| program.cuda.what(source.line)) {
                 at.statement = Some(what.to_owned());
                 at.line = Some(source.line);
@@ -209,9 +213,15 @@ impl Context<'_> {
         self.calls(rank).find_map(|call| {
             let shape = &call.program.shape;
             let size = call.program.cuda.dtype.bytes() as i64;
-            let (buffer, view) = call.buffers().find(|(_, view)| *near.label == *window_label(view.window))?;
+            let (buffer, view) =
+                call.buffers().find(|(_, view)| *near.label == *window_label(view.window))?;
             let elements = u64::from(shape.units(buffer, rank)) * call.count;
-            Some(Target { rank, buffer, element: (near.offset - view.start as i64).div_euclid(size), elements })
+            Some(Target {
+                rank,
+                buffer,
+                element: (near.offset - view.start as i64).div_euclid(size),
+                elements,
+            })
         })
     }
 }
@@ -236,7 +246,8 @@ impl Context<'_> {
             }
         }
         // Where threads of a block wait for a peer, the others wait for those threads.
-        let for_peers: BTreeSet<_> = waits.iter().filter(|wait| wait.is_for_peer()).map(Wait::block).collect();
+        let for_peers: BTreeSet<_> =
+            waits.iter().filter(|wait| wait.is_for_peer()).map(Wait::block).collect();
         let tells = |wait: &Wait| wait.is_for_peer() || !for_peers.contains(&wait.block());
         Cause::Hang { waiting: waits.into_iter().filter(tells).collect() }
     }

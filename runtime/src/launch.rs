@@ -143,8 +143,7 @@ impl Queued {
     fn params(&self, group: &Group, rank: usize) -> Params {
         let ranks = 0..group.counters.len();
         let shape = &self.program.shape;
-        let output: Vec<u64> =
-            ranks.clone().map(|peer| self.output.address(&group.windows, peer)).collect();
+        let output: Vec<u64> = ranks.clone().map(|peer| self.output.address(&group.windows, peer)).collect();
         let input = match self.input {
             None => output.clone(),
             Some(input) => ranks
