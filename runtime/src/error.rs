@@ -143,7 +143,7 @@ pub enum Error {
         /// Number of the call on this communicator, from 1.
         call: u64,
         /// The call, as the first rank that has queued it names it.
-        program: Signature,
+        program: Box<Signature>,
         /// The ranks that have not queued it.
         missing: Vec<Rank>,
         /// The ranks that have.

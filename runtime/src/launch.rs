@@ -326,7 +326,7 @@ impl Group {
         let ranks = |list: Vec<usize>| list.into_iter().map(|rank| Rank(rank as u32)).collect();
         Some(Error::NotEnqueued {
             call: self.done + 1,
-            program: self.queue[first].front()?.signature(),
+            program: Box::new(self.queue[first].front()?.signature()),
             missing: ranks(missing),
             enqueued: ranks(enqueued),
         })
