@@ -1,0 +1,157 @@
+//! What the parser makes of a module: directives and instructions, names not yet resolved.
+
+use crate::error::Space;
+
+/// Fundamental types; `b` types are folded into the unsigned ones of their size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ty {
+    Pred,
+    U8,
+    S8,
+    U16,
+    S16,
+    F16,
+    Bf16,
+    U32,
+    S32,
+    F32,
+    F16x2,
+    Bf16x2,
+    U64,
+    S64,
+    F64,
+    B128,
+}
+
+impl Ty {
+    pub(crate) fn parse(name: &str) -> Option<Ty> {
+        Some(match name {
+            "pred" => Ty::Pred,
+            "b8" | "u8" => Ty::U8,
+            "s8" => Ty::S8,
+            "b16" | "u16" => Ty::U16,
+            "s16" => Ty::S16,
+            "f16" => Ty::F16,
+            "bf16" => Ty::Bf16,
+            "b32" | "u32" => Ty::U32,
+            "s32" => Ty::S32,
+            "f32" => Ty::F32,
+            "f16x2" => Ty::F16x2,
+            "bf16x2" => Ty::Bf16x2,
+            "b64" | "u64" => Ty::U64,
+            "s64" => Ty::S64,
+            "f64" => Ty::F64,
+            "b128" => Ty::B128,
+            _ => return None,
+        })
+    }
+
+    /// Size in memory, in bytes; 0 for predicates.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Ty::Pred => 0,
+            Ty::U8 | Ty::S8 => 1,
+            Ty::U16 | Ty::S16 | Ty::F16 | Ty::Bf16 => 2,
+            Ty::U32 | Ty::S32 | Ty::F32 | Ty::F16x2 | Ty::Bf16x2 => 4,
+            Ty::U64 | Ty::S64 | Ty::F64 => 8,
+            Ty::B128 => 16,
+        }
+    }
+
+    pub(crate) fn signed(self) -> bool {
+        matches!(self, Ty::S8 | Ty::S16 | Ty::S32 | Ty::S64)
+    }
+
+    pub(crate) fn float(self) -> bool {
+        matches!(self, Ty::F16 | Ty::Bf16 | Ty::F32 | Ty::F64)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Operand<'a> {
+    /// Register, special register, variable, label, function.
+    Name(&'a str),
+    /// Name plus a constant: the address of a variable.
+    NamePlus(&'a str, i64),
+    Not(&'a str),
+    Int(u64),
+    F32(u32),
+    F64(u64),
+    /// `[base + offset]`; no base is an absolute address.
+    Address(Option<&'a str>, i64),
+    Vector(Vec<Operand<'a>>),
+    /// `(a, b)` of a call.
+    List(Vec<&'a str>),
+    /// `d|p`
+    Pair(&'a str, &'a str),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Statement<'a> {
+    pub(crate) line: u32,
+    pub(crate) kind: StatementKind<'a>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum StatementKind<'a> {
+    Label(&'a str),
+    /// Registers `name` (no count) or `name0 .. name(count-1)`.
+    Reg { ty: Ty, name: &'a str, count: Option<u32> },
+    Var(Var<'a>),
+    Open,
+    Close,
+    Loc { file: u32, at: u32, column: u32, inlined_at: Option<(u32, u32, u32)> },
+    /// `name: .branchtargets a, b;`
+    Targets { name: &'a str, labels: Vec<&'a str> },
+    Inst(AstInst<'a>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AstInst<'a> {
+    /// Predicate and whether it is negated.
+    pub(crate) guard: Option<(&'a str, bool)>,
+    /// The instruction with all qualifiers.
+    pub(crate) op: &'a str,
+    pub(crate) operands: Vec<Operand<'a>>,
+}
+
+/// A variable or parameter.
+#[derive(Clone, Debug)]
+pub(crate) struct Var<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) line: u32,
+    pub(crate) space: Space,
+    pub(crate) ty: Ty,
+    pub(crate) align: u32,
+    /// Bytes in all; 0 for an unsized array.
+    pub(crate) bytes: u64,
+    pub(crate) is_extern: bool,
+    pub(crate) init: Vec<Init<'a>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Init<'a> {
+    Bits(u64),
+    /// Address of a variable plus an offset.
+    Address(&'a str, i64),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct AstFunction<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) line: u32,
+    pub(crate) entry: bool,
+    pub(crate) returns: Vec<Var<'a>>,
+    pub(crate) params: Vec<Var<'a>>,
+    /// `None` for a declaration.
+    pub(crate) body: Option<Vec<Statement<'a>>>,
+    /// Threads a block needs exactly (`.reqntid`) or may have at most (`.maxntid`).
+    pub(crate) max_threads: Option<u32>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct AstModule<'a> {
+    pub(crate) files: Vec<(u32, &'a str)>,
+    pub(crate) vars: Vec<Var<'a>>,
+    pub(crate) functions: Vec<AstFunction<'a>>,
+}

@@ -1,0 +1,219 @@
+//! Instructions that access memory, and conversions of addresses.
+
+use super::{Decoder, Result};
+use crate::alu::{Binary, Unary};
+use crate::ast::{AstInst, Operand, Ty};
+use crate::error::Space;
+use crate::isa::{Access, AtomOp, Cmp, Op, Order, Scope};
+use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SHIFT};
+use crate::regs::{Bank, NO_REG, Reg};
+
+/// Qualifiers that all memory instructions share.
+struct Qualifiers {
+    space: Space,
+    order: Order,
+    scope: Scope,
+    ty: Option<Ty>,
+    vector: u8,
+    /// A cache policy follows the operands.
+    policy: bool,
+    op: Option<AtomOp>,
+}
+
+impl<'m, 'a> Decoder<'m, 'a> {
+    fn qualifiers(&self, inst: &AstInst<'_>, atomic: bool) -> Result<Qualifiers> {
+        let mut q = Qualifiers {
+            space: Space::Generic,
+            order: if atomic { Order::Relaxed } else { Order::Weak },
+            scope: if atomic { Scope::Gpu } else { Scope::Sys },
+            ty: None,
+            vector: 1,
+            policy: false,
+            op: None,
+        };
+        for part in inst.op.split('.').skip(1) {
+            match part {
+                "global" => q.space = Space::Global,
+                "shared" | "shared::cta" => q.space = Space::Shared,
+                "local" => q.space = Space::Local,
+                "const" => q.space = Space::Const,
+                "param" | "param::entry" | "param::func" => q.space = Space::Param,
+                "weak" => q.order = Order::Weak,
+                "relaxed" => q.order = Order::Relaxed,
+                "acquire" => q.order = Order::Acquire,
+                "release" => q.order = Order::Release,
+                "acq_rel" => q.order = Order::AcqRel,
+                "volatile" => q.order = Order::Volatile,
+                "mmio" => q.order = Order::Mmio,
+                "cta" => q.scope = Scope::Cta,
+                "cluster" | "gpu" => q.scope = Scope::Gpu,
+                "sys" => q.scope = Scope::Sys,
+                "nc" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "noftz" | "unified" => {}
+                "v2" => q.vector = 2,
+                "v4" => q.vector = 4,
+                "v8" => q.vector = 8,
+                "add" if atomic => q.op = Some(AtomOp::Add),
+                "min" if atomic => q.op = Some(AtomOp::Min),
+                "max" if atomic => q.op = Some(AtomOp::Max),
+                "and" if atomic => q.op = Some(AtomOp::And),
+                "or" if atomic => q.op = Some(AtomOp::Or),
+                "xor" if atomic => q.op = Some(AtomOp::Xor),
+                "inc" if atomic => q.op = Some(AtomOp::Inc),
+                "dec" if atomic => q.op = Some(AtomOp::Dec),
+                "exch" if atomic => q.op = Some(AtomOp::Exch),
+                "cas" if atomic => q.op = Some(AtomOp::Cas),
+                "level::cache_hint" => q.policy = true,
+                _ if part.starts_with("L1::") || part.starts_with("L2::") => {
+                    q.policy |= part.ends_with("::cache_hint");
+                }
+                _ => match Ty::parse(part) {
+                    Some(ty) if ty != Ty::Pred && ty != Ty::B128 && q.ty.is_none() => q.ty = Some(ty),
+                    _ => return self.unsupported(inst, "it has a qualifier that is not supported"),
+                },
+            }
+        }
+        Ok(q)
+    }
+
+    pub(super) fn load_store(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
+        let load = !inst.op.starts_with("st");
+        let q = self.qualifiers(inst, false)?;
+        let Some(ty) = q.ty else { return self.unsupported(inst, "it has no type") };
+        if u64::from(q.vector) * ty.bytes() as u64 > 32 {
+            return self.unsupported(inst, "a vector has at most 32 bytes");
+        }
+        self.count(inst, 2..=2 + usize::from(q.policy))?;
+        let order_fits = match q.order {
+            Order::Acquire => load,
+            Order::Release => !load,
+            Order::AcqRel => false,
+            _ => true,
+        };
+        if !order_fits {
+            return self.unsupported(inst, "loads acquire and stores release");
+        }
+        let data_index = usize::from(!load);
+        let data = self.operand(inst, data_index)?;
+        let single = std::slice::from_ref(data);
+        let parts: &'m [Operand<'a>] = if let Operand::Vector(parts) = data { parts } else { single };
+        if parts.len() != usize::from(q.vector) {
+            return self.bad(inst, data_index, "must have as many parts as the vector");
+        }
+        let natural = Bank::of_bytes(ty.bytes()).unwrap_or(Bank::B64);
+        // The widest register decides; NVRTC uses one width in a vector.
+        let mut bank = None;
+        for part in parts {
+            if let Some((found, _)) = self.data_register(inst, data_index, part, ty)?
+                && *bank.get_or_insert(found) != found
+            {
+                return self.bad(inst, data_index, "mixes registers of different widths");
+            }
+        }
+        let bank = bank.unwrap_or(natural);
+        let mut regs = [NO_REG; 8];
+        for (i, part) in parts.iter().enumerate() {
+            regs[i] = if load {
+                self.destination(inst, data_index, part, bank)?
+            } else {
+                self.scalar(inst, data_index, part, bank)?
+            };
+        }
+        let address = self.address(inst, usize::from(load))?;
+        let access =
+            Access { space: q.space, ty, count: q.vector, order: q.order, scope: q.scope, bank };
+        self.push(if load { Op::Load(access, address, regs) } else { Op::Store(access, address, regs) });
+        Ok(())
+    }
+
+    fn data_register(
+        &mut self,
+        inst: &'m AstInst<'a>,
+        index: usize,
+        part: &'m Operand<'a>,
+        ty: Ty,
+    ) -> Result<Option<(Bank, Reg)>> {
+        if matches!(part, Operand::Name("_")) {
+            return Ok(None);
+        }
+        self.any_width(inst, index, part, ty.bytes())
+    }
+
+    pub(super) fn atomic(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
+        let q = self.qualifiers(inst, true)?;
+        let (Some(op), Some(ty)) = (q.op, q.ty) else {
+            return self.unsupported(inst, "it has no operation or no type");
+        };
+        if q.vector != 1 {
+            return self.unsupported(inst, "vectors of atomics are not supported");
+        }
+        let float = ty.float() || matches!(ty, Ty::F16x2 | Ty::Bf16x2);
+        let admitted = match op {
+            AtomOp::Inc | AtomOp::Dec => ty == Ty::U32,
+            AtomOp::Cas | AtomOp::Exch => ty.bytes() >= 2 && !float,
+            AtomOp::Add => ty.bytes() >= 4 || float,
+            AtomOp::Min | AtomOp::Max => ty.bytes() >= 4 && !float || ty == Ty::F16,
+            _ => ty.bytes() >= 4 && !float,
+        };
+        if !admitted || matches!(q.space, Space::Const | Space::Param | Space::Local) {
+            return self.unsupported(inst, "this operation does not exist for its type or state space");
+        }
+        let Some(bank) = Bank::of_bytes(ty.bytes()) else {
+            return self.unsupported(inst, "its type is not supported");
+        };
+        let first = usize::from(inst.op.starts_with("atom"));
+        let operands = first + 2 + usize::from(op == AtomOp::Cas);
+        self.count(inst, operands..=operands + usize::from(q.policy))?;
+        let d = if first == 1 { self.dst(inst, 0, bank)? } else { NO_REG };
+        let address = self.address(inst, first)?;
+        let b = self.src(inst, first + 1, bank)?;
+        let c = if op == AtomOp::Cas { self.src(inst, first + 2, bank)? } else { NO_REG };
+        let access = Access { space: q.space, ty, count: 1, order: q.order, scope: q.scope, bank };
+        self.push(Op::Atom(op, access, address, d, [b, c]));
+        Ok(())
+    }
+
+    /// Distance between an address in the named space and the generic one.
+    fn window(&self, inst: &AstInst<'_>) -> Result<u64> {
+        for part in inst.op.split('.').skip(1) {
+            return Ok(match part {
+                "to" => continue,
+                "global" | "const" => 0,
+                "shared" | "shared::cta" => SHARED_WINDOW,
+                "local" => LOCAL_WINDOW,
+                "param" | "param::entry" => PARAM_WINDOW,
+                _ => break,
+            });
+        }
+        self.unsupported(inst, "it names no supported state space")
+    }
+
+    pub(super) fn cvta(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
+        let window = self.window(inst)?;
+        if !inst.op.ends_with(".u64") {
+            return self.unsupported(inst, "addresses have 64 bits");
+        }
+        self.count(inst, 2..=2)?;
+        let d = self.dst(inst, 0, Bank::B64)?;
+        let a = self.src(inst, 1, Bank::B64)?;
+        if window == 0 {
+            self.push(Op::Unary(Unary::Mov64, [d, a]));
+            return Ok(());
+        }
+        let by = self.constant(Bank::B64, window)?;
+        let kind = if inst.op.contains(".to.") { Binary::Sub64 } else { Binary::Add64 };
+        self.push(Op::Binary(kind, [d, a, by]));
+        Ok(())
+    }
+
+    pub(super) fn isspacep(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
+        let window = self.window(inst)?;
+        self.count(inst, 2..=2)?;
+        let d = self.pred_dst(inst, 0)?;
+        let a = self.src(inst, 1, Bank::B64)?;
+        let (top, shift) = (self.temp(Bank::B64)?, self.constant(Bank::B32, WINDOW_SHIFT.into())?);
+        let b = self.constant(Bank::B64, window >> WINDOW_SHIFT)?;
+        self.push(Op::Binary(Binary::ShrU64, [top, a, shift]));
+        self.push(Op::Setp { cmp: Cmp::Eq, ty: Ty::U64, d, q: NO_REG, a: top, b, logic: None });
+        Ok(())
+    }
+}

@@ -1,0 +1,652 @@
+//! Execution of a warp: a slice of instructions, decoded once for all lanes.
+
+use crate::access::{Failure, atomic, lanes, lanes_inside, load, misaligned, store};
+use crate::alu::{bfi, lop3};
+use crate::ast::Ty;
+use crate::block::Block;
+use crate::error::{AccessKind, BadAccess, Fault, Place, Space};
+use crate::hang::{Read, Watcher};
+use crate::isa::{Access, Address, AtomOp, Clock, Cmp, FRAME_PARAMS, Function, Inst, Op, PredOperand};
+use crate::memory::{Memory, Reason, SHARED_WINDOW, WINDOW_SHIFT};
+use crate::regs::{ALL, Bank, LANES, Lane, Lanes, NO_REG, Reg, Regs};
+use crate::warp::{State, Warp};
+
+/// What a slice of a warp may touch besides the warp.
+pub(crate) struct Context<'m> {
+    pub(crate) memory: &'m mut Memory,
+    pub(crate) block: &'m mut Block,
+    /// Instructions of warps and lanes so far.
+    pub(crate) instructions: u64,
+    pub(crate) lane_instructions: u64,
+    /// Whether the hang detection looks at backward branches.
+    pub(crate) suspect: bool,
+}
+
+impl Context<'_> {
+    pub(crate) fn place(&self, function: &Function, inst: &Inst, warp: u32, lane: usize) -> Place {
+        Place {
+            rank: self.block.rank,
+            kernel: self.block.kernel.clone(),
+            block: self.block.shape.block,
+            thread: self.block.shape.thread(warp * LANES as u32 + lane as u32),
+            ptx_line: inst.line,
+            source: function.lines.get(inst.loc as usize).cloned(),
+        }
+    }
+}
+
+/// Why a split stopped running on.
+pub(crate) enum Flow {
+    /// The slice is used up.
+    Pause,
+    Arrive,
+    Backward,
+    /// A sync instruction, with the lanes whose guard holds.
+    Sync(u32),
+    Branch { target: u32, taken: u32 },
+    Indexed { index: Reg, table: u32, active: u32 },
+    Call { number: u32, active: u32 },
+    Ret(u32),
+    Exit(u32),
+    Trap(u32),
+}
+
+#[inline(always)]
+fn guard(regs: &Regs, p: PredOperand, mask: u32) -> u32 {
+    if p.reg == NO_REG {
+        return mask;
+    }
+    pred(regs, p) & mask
+}
+
+#[inline(always)]
+pub(crate) fn pred(regs: &Regs, p: PredOperand) -> u32 {
+    let bits = regs.pred[p.reg as usize];
+    if p.negated { !bits } else { bits }
+}
+
+impl Warp {
+    /// Runs up to `quantum` instructions; returns how many, 0 if no lane can run.
+    pub(crate) fn run(&mut self, cx: &mut Context<'_>, quantum: u32) -> Result<u32, Fault> {
+        if !cx.block.wakes.is_empty() {
+            let mut wakes = std::mem::take(&mut cx.block.wakes);
+            self.wake(&mut wakes);
+            cx.block.wakes = wakes;
+        }
+        let module = cx.block.module.clone();
+        let mut left = quantum;
+        while left > 0 && self.live != 0 {
+            let Some(s) = self.pick() else {
+                if self.retry_sync(cx)? || self.break_joins() {
+                    continue;
+                }
+                break;
+            };
+            let split = self.progress.splits[s];
+            let function = &module.functions[self.progress.frames[split.frame].function as usize];
+            let mut pc = split.pc;
+            let flow = self.run_split(cx, function, &mut pc, s, &mut left)?;
+            self.progress.splits[s].pc = pc;
+            let inst = &function.code[pc as usize];
+            match flow {
+                Flow::Pause => break,
+                Flow::Arrive => self.arrive(s),
+                Flow::Backward => {
+                    self.rotate();
+                    if cx.suspect {
+                        self.watcher.observe(&self.progress, cx.memory.epoch);
+                    }
+                }
+                Flow::Branch { target, taken } => {
+                    self.diverge(s, &[(pc + 1, split.mask & !taken), (target, taken)], inst.meet);
+                }
+                Flow::Indexed { index, table, active } => {
+                    let targets = &function.tables[table as usize];
+                    let mut sides: Vec<(u32, u32)> = Vec::new();
+                    if active != split.mask {
+                        sides.push((pc + 1, split.mask & !active));
+                    }
+                    for lane in lanes(active) {
+                        let value = self.progress.frames[split.frame].regs.r32[index as usize][lane];
+                        let Some(&target) = targets.get(value as usize) else {
+                            let place = Box::new(cx.place(function, inst, self.index, lane));
+                            let what = "the index of a `brx.idx`, which must be below the number of targets,";
+                            return Err(Fault::Value { place, what, value: value.into() });
+                        };
+                        match sides.iter_mut().find(|(pc, _)| *pc == target) {
+                            Some((_, mask)) => *mask |= 1 << lane,
+                            None => sides.push((target, 1 << lane)),
+                        }
+                    }
+                    self.diverge(s, &sides, inst.meet);
+                }
+                Flow::Sync(active) if active != split.mask => self.part(s, pc, active),
+                Flow::Sync(_) => self.sync(cx, function, s)?,
+                Flow::Call { active, .. } if active != split.mask => self.part(s, pc, active),
+                Flow::Call { number, .. } => {
+                    if !self.call(s, number, &module, cx.block) {
+                        let lane = split.mask.trailing_zeros() as usize;
+                        let place = Box::new(cx.place(function, inst, self.index, lane));
+                        return Err(Fault::CallDepth { place, limit: crate::warp::MAX_DEPTH });
+                    }
+                }
+                Flow::Ret(active) => {
+                    self.progress.splits[s].pc = pc + u32::from(active != split.mask);
+                    self.ret(s, active, &module);
+                }
+                Flow::Exit(active) => {
+                    self.progress.splits[s].pc = pc + u32::from(active != split.mask);
+                    self.exit(s, active);
+                }
+                Flow::Trap(active) => {
+                    let lane = active.trailing_zeros() as usize;
+                    return Err(Fault::Trap(Box::new(cx.place(function, inst, self.index, lane))));
+                }
+            }
+            if cx.memory.watch_hit.is_some() {
+                break;
+            }
+        }
+        Ok(quantum - left)
+    }
+
+    /// Lanes whose guard does not hold pass over the instruction and wait behind it.
+    fn part(&mut self, s: usize, pc: u32, active: u32) {
+        let mask = self.progress.splits[s].mask;
+        self.diverge(s, &[(pc, active), (pc + 1, mask & !active)], pc + 1);
+    }
+
+    fn run_split(
+        &mut self,
+        cx: &mut Context<'_>,
+        function: &Function,
+        pc: &mut u32,
+        s: usize,
+        left: &mut u32,
+    ) -> Result<Flow, Fault> {
+        let split = self.progress.splits[s];
+        let mask = split.mask;
+        let join_pc = self.join_pc(&split);
+        let straight = self.alone() && !cx.suspect;
+        let index = self.index;
+        let Warp { progress, local, watcher, .. } = self;
+        let frame = &mut progress.frames[split.frame];
+        let regs = &mut frame.regs;
+        let code = &function.code[..];
+        loop {
+            if *pc == join_pc {
+                return Ok(Flow::Arrive);
+            }
+            if *left == 0 {
+                return Ok(Flow::Pause);
+            }
+            let inst = &code[*pc as usize];
+            let active = guard(regs, inst.guard, mask);
+            *left -= 1;
+            cx.instructions += u64::from(inst.weight);
+            cx.lane_instructions += u64::from(active.count_ones() * u32::from(inst.weight));
+            if active == 0 {
+                *pc += 1;
+                continue;
+            }
+            match inst.op {
+                Op::Unary(kind, ops) => kind.exec(regs, ops, active),
+                Op::Binary(kind, ops) => kind.exec(regs, ops, active),
+                Op::Ternary(kind, ops) => kind.exec(regs, ops, active),
+                Op::Lop3(ops, table) => regs.map3(ops, active, |a, b, c| lop3(a, b, c, table)),
+                Op::Bfi { wide: false, ops: [d, a, b, p, l] } => bit_field::<u32>(regs, [d, a, b, p, l], active, 32),
+                Op::Bfi { wide: true, ops: [d, a, b, p, l] } => bit_field::<u64>(regs, [d, a, b, p, l], active, 64),
+                Op::Setp { cmp, ty, d, q, a, b, logic } => {
+                    let holds = compare(regs, cmp, ty, a, b);
+                    let (yes, no) = match logic {
+                        Some((logic, c)) => {
+                            let c = pred(regs, c);
+                            (logic.apply(holds, c), logic.apply(!holds, c))
+                        }
+                        None => (holds, !holds),
+                    };
+                    regs.put_pred(d, active, yes);
+                    if q != NO_REG {
+                        regs.put_pred(q, active, no);
+                    }
+                }
+                Op::Selp { bank, d, a, b, p } => {
+                    let p = pred(regs, p);
+                    match bank {
+                        Bank::B16 => select::<u16>(regs, d, a, b, p, active),
+                        Bank::B32 => select::<u32>(regs, d, a, b, p, active),
+                        Bank::B64 => select::<u64>(regs, d, a, b, p, active),
+                    }
+                }
+                Op::PredLogic(logic, d, a, b) => {
+                    let value = logic.apply(pred(regs, a), pred(regs, b));
+                    regs.put_pred(d, active, value);
+                }
+                Op::PredMov(d, a) => {
+                    let value = pred(regs, a);
+                    regs.put_pred(d, active, value);
+                }
+                Op::PredConst(d, value) => regs.put_pred(d, active, if value { ALL } else { 0 }),
+                Op::Convert(ref c, d, a) => {
+                    for lane in lanes(active) {
+                        let value = crate::convert::convert(c, regs.read(c.from_bank, a, lane));
+                        regs.write(c.to_bank, d, lane, value);
+                    }
+                }
+                Op::ConvertPair(ref c, d, high, low) => {
+                    for lane in lanes(active) {
+                        let half = |r: Reg| crate::convert::convert(c, regs.r32[r as usize][lane].into()) as u32;
+                        let value = half(low) & 0xffff | half(high) << 16;
+                        regs.r32[d as usize][lane] = value;
+                    }
+                }
+                Op::Load(ref access, address, ref dst) => {
+                    let at = addresses(regs, address);
+                    let mut m = MemoryOp { cx, local, watcher, params: (&mut frame.params, frame.param_bytes), index };
+                    m.note_read(access, &at, active, frame.function, *pc);
+                    m.each_part(function, inst, access, AccessKind::Load, &at, active, |part, mask, at| {
+                        load(access, part.bytes, part.base, at, mask, regs, dst).map(|()| false)
+                    })?;
+                }
+                Op::Store(ref access, address, ref src) => {
+                    let at = addresses(regs, address);
+                    let mut m = MemoryOp { cx, local, watcher, params: (&mut frame.params, frame.param_bytes), index };
+                    m.each_part(function, inst, access, AccessKind::Store, &at, active, |part, mask, at| {
+                        Ok(store(access, part.bytes, part.base, at, mask, regs, src))
+                    })?;
+                    if cx.memory.watch_hit.is_some() {
+                        *pc += 1;
+                        return Ok(Flow::Pause);
+                    }
+                }
+                Op::Atom(op, ref access, address, d, bc) => {
+                    let at = addresses(regs, address);
+                    let mut m = MemoryOp { cx, local, watcher, params: (&mut frame.params, frame.param_bytes), index };
+                    m.note_read(access, &at, active, frame.function, *pc);
+                    m.each_part(function, inst, access, AccessKind::Atomic, &at, active, |part, mask, at| {
+                        atomic_lanes(op, access, part, at, mask, regs, d, bc)
+                    })?;
+                    if cx.memory.watch_hit.is_some() {
+                        *pc += 1;
+                        return Ok(Flow::Pause);
+                    }
+                }
+                Op::Branch(target) => {
+                    if active != mask {
+                        return Ok(Flow::Branch { target, taken: active });
+                    }
+                    let backward = target <= *pc;
+                    *pc = target;
+                    if backward && !straight {
+                        return Ok(Flow::Backward);
+                    }
+                    continue;
+                }
+                Op::BranchIndexed(index, table) => return Ok(Flow::Indexed { index, table, active }),
+                Op::Call(number) => return Ok(Flow::Call { number, active }),
+                Op::Ret => return Ok(Flow::Ret(active)),
+                Op::Exit => return Ok(Flow::Exit(active)),
+                Op::Trap => return Ok(Flow::Trap(active)),
+                Op::Collective(..) | Op::Barrier(_) => return Ok(Flow::Sync(active)),
+                Op::ActiveMask(d) => regs.put(d, active, &[active; LANES]),
+                Op::Clock { what, wide, d } => {
+                    // The clock counts instructions of the whole machine until it charges latencies.
+                    let now = cx.instructions * if what == Clock::Cycles { 1 } else { 2 };
+                    cx.memory.epoch += 1;
+                    if wide {
+                        regs.put(d, active, &[now; LANES]);
+                    } else {
+                        regs.put(d, active, &[now as u32; LANES]);
+                    }
+                }
+                Op::Nop => {}
+                Op::Nanosleep => {
+                    // Others run meanwhile.
+                    *pc += 1;
+                    *left = 0;
+                    continue;
+                }
+            }
+            *pc += 1;
+        }
+    }
+
+    /// Nothing is ready: do the lanes that wait for each other suffice, now that others may have exited?
+    fn retry_sync(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
+        let waits = |s: &&crate::warp::Split| matches!(s.state, State::Members(_) | State::Aligned);
+        let waiting: Vec<_> = self.progress.splits.iter().filter(waits).copied().collect();
+        for split in waiting {
+            let needed = self.needed(&split);
+            if self.gathered(&split) & needed == needed
+                && let Some(s) = self.progress.splits.iter().position(|other| *other == split)
+            {
+                let module = cx.block.module.clone();
+                let function = &module.functions[self.progress.frames[split.frame].function as usize];
+                self.sync(cx, function, s)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[inline(always)]
+fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
+    let offset = i64::from(address.offset) as u64;
+    if address.wide {
+        regs.get::<u64>(address.base).map(|v| v.wrapping_add(offset))
+    } else {
+        regs.get::<u32>(address.base).map(|v| u64::from(v).wrapping_add(offset))
+    }
+}
+
+/// A run of bytes that lanes access, and the address of its first byte.
+struct Part<'p> {
+    bytes: &'p mut crate::memory::Bytes,
+    base: u64,
+}
+
+struct MemoryOp<'p, 'm> {
+    cx: &'p mut Context<'m>,
+    local: &'p mut Vec<Vec<u8>>,
+    watcher: &'p mut Watcher,
+    params: (&'p mut Vec<u8>, usize),
+    index: u32,
+}
+
+impl MemoryOp<'_, '_> {
+    #[inline(always)]
+    fn note_read(&mut self, access: &Access, at: &Lanes<u64>, active: u32, function: u32, pc: u32) {
+        if self.cx.suspect && matches!(access.space, Space::Global | Space::Shared | Space::Generic) {
+            let lane = active.trailing_zeros();
+            let (mut space, mut address) = (access.space, at[lane as usize]);
+            if space == Space::Generic {
+                space = if address >> WINDOW_SHIFT == 1 { Space::Shared } else { Space::Global };
+                address &= (1 << WINDOW_SHIFT) - 1;
+            }
+            self.watcher.note(Read { function, pc, lane, space, address, bytes: access.bytes() });
+        }
+    }
+
+    /// Splits the lanes by the memory they fall into and hands each part to `f`, which says whether values changed.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn each_part(
+        &mut self,
+        function: &Function,
+        inst: &Inst,
+        access: &Access,
+        kind: AccessKind,
+        at: &Lanes<u64>,
+        mask: u32,
+        mut f: impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
+    ) -> Result<(), Fault> {
+        let failed = |this: &Self, space: Space, failure: Failure, at: &Lanes<u64>| {
+            let (address, bytes) = (at[failure.lane], access.bytes());
+            let near = if space == Space::Global { this.cx.memory.near(address) } else { None };
+            let place = Some(this.cx.place(function, inst, this.index, failure.lane));
+            failure.reason.fault(BadAccess { place, kind, space, address, bytes, near })
+        };
+        if let Some(failure) = misaligned(at, mask, access.bytes()) {
+            return Err(failed(self, access.space, failure, at));
+        }
+        let mut rest = mask;
+        while rest != 0 {
+            let first = rest.trailing_zeros() as usize;
+            let (space, window) = resolve_space(access.space, at[first]);
+            let (part, moved);
+            if window == 0 {
+                (part, moved) = (rest, *at);
+            } else {
+                let top = window >> WINDOW_SHIFT;
+                part = lanes(rest).filter(|&l| at[l] >> WINDOW_SHIFT == top).fold(0, |m, l| m | 1 << l);
+                moved = at.map(|a| a.wrapping_sub(window));
+            }
+            let served = match space {
+                Space::Global | Space::Const | Space::Generic => self.global(access, kind, &moved, part, &mut f),
+                Space::Shared => self.shared(access, kind, &moved, part, &mut f),
+                Space::Local => self.lane_local(access, &moved, part, &mut f),
+                Space::Param => self.param(access, kind, &moved, part, &mut f),
+            };
+            match served {
+                Ok(done) => rest &= !done,
+                Err(failure) => {
+                    let space = if space == Space::Generic || space == Space::Const { Space::Global } else { space };
+                    return Err(failed(self, space, failure, &moved));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn global(
+        &mut self,
+        access: &Access,
+        kind: AccessKind,
+        at: &Lanes<u64>,
+        mask: u32,
+        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
+    ) -> Result<u32, Failure> {
+        let lane = mask.trailing_zeros() as usize;
+        let size = access.bytes();
+        let id = self.cx.memory.resolve(at[lane], size).map_err(|reason| Failure { lane, reason })?;
+        let found = self.cx.memory.get_mut(id);
+        let inside = lanes_inside(at, mask, found.base, found.len, size);
+        if kind != AccessKind::Load && found.read_only {
+            return Err(Failure { lane, reason: Reason::ReadOnly });
+        }
+        let base = found.base;
+        let changed = f(Part { bytes: &mut found.bytes, base }, inside, at)?;
+        let memory = &mut *self.cx.memory;
+        memory.epoch += u64::from(changed);
+        let link = memory.link(self.cx.block.rank, id.0);
+        let count = u64::from(inside.count_ones());
+        match kind {
+            AccessKind::Load => {
+                link.loads += count;
+                link.bytes_loaded += count * size;
+            }
+            AccessKind::Store => {
+                link.stores += count;
+                link.bytes_stored += count * size;
+            }
+            AccessKind::Atomic => {
+                link.atomics += count;
+                link.bytes_loaded += count * size;
+                link.bytes_stored += count * size;
+            }
+        }
+        if kind != AccessKind::Load && !memory.watched.is_empty() {
+            for lane in lanes(inside) {
+                memory.note_store(at[lane], size);
+            }
+        }
+        Ok(inside)
+    }
+
+    fn shared(
+        &mut self,
+        access: &Access,
+        _kind: AccessKind,
+        at: &Lanes<u64>,
+        mask: u32,
+        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
+    ) -> Result<u32, Failure> {
+        let bytes = &mut self.cx.block.shared;
+        all_inside(at, mask, bytes.data.len() as u64, access.bytes())?;
+        let changed = f(Part { bytes, base: 0 }, mask, at)?;
+        self.cx.memory.epoch += u64::from(changed);
+        Ok(mask)
+    }
+
+    /// Each lane has its own memory; the compiler keeps track of what is written.
+    fn lane_local(
+        &mut self,
+        access: &Access,
+        at: &Lanes<u64>,
+        mask: u32,
+        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
+    ) -> Result<u32, Failure> {
+        for lane in lanes(mask) {
+            let mut bytes = crate::memory::Bytes::zeroed(0);
+            std::mem::swap(&mut bytes.data, &mut self.local[lane]);
+            let served = all_inside(at, 1 << lane, bytes.data.len() as u64, access.bytes())
+                .and_then(|()| f(Part { bytes: &mut bytes, base: 0 }, 1 << lane, at));
+            std::mem::swap(&mut bytes.data, &mut self.local[lane]);
+            self.cx.memory.epoch += u64::from(served?);
+        }
+        Ok(mask)
+    }
+
+    fn param(
+        &mut self,
+        access: &Access,
+        kind: AccessKind,
+        at: &Lanes<u64>,
+        mask: u32,
+        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
+    ) -> Result<u32, Failure> {
+        let lane = mask.trailing_zeros() as usize;
+        if at[lane] < FRAME_PARAMS {
+            if kind != AccessKind::Load {
+                return Err(Failure { lane, reason: Reason::ReadOnly });
+            }
+            let params = self.cx.block.params.clone();
+            all_inside(at, mask, params.data.len() as u64, access.bytes())?;
+            // Copied only when a kernel reads its parameters, which are few.
+            let mut bytes = crate::memory::Bytes::clone(&params);
+            f(Part { bytes: &mut bytes, base: 0 }, mask, at)?;
+            return Ok(mask);
+        }
+        let (params, size) = (&mut *self.params.0, self.params.1);
+        for lane in lanes(mask) {
+            let slot = lane * size..(lane + 1) * size;
+            let mut bytes = crate::memory::Bytes::zeroed(size);
+            bytes.data.copy_from_slice(&params[slot.clone()]);
+            let moved = at.map(|a| a.wrapping_sub(FRAME_PARAMS));
+            all_inside(&moved, 1 << lane, size as u64, access.bytes())?;
+            f(Part { bytes: &mut bytes, base: 0 }, 1 << lane, &moved)?;
+            params[slot].copy_from_slice(&bytes.data);
+        }
+        Ok(mask)
+    }
+}
+
+/// The space that an address of `space` lies in, and the window to subtract from it.
+#[inline(always)]
+fn resolve_space(space: Space, address: u64) -> (Space, u64) {
+    if space != Space::Generic {
+        return (space, 0);
+    }
+    match address >> WINDOW_SHIFT {
+        1 => (Space::Shared, SHARED_WINDOW),
+        2 => (Space::Local, crate::memory::LOCAL_WINDOW),
+        3 => (Space::Param, crate::memory::PARAM_WINDOW),
+        _ => (Space::Generic, 0),
+    }
+}
+
+fn all_inside(at: &Lanes<u64>, mask: u32, len: u64, bytes: u64) -> Result<(), Failure> {
+    let inside = lanes_inside(at, mask, 0, len, bytes);
+    if inside == mask {
+        return Ok(());
+    }
+    let lane = (mask & !inside).trailing_zeros() as usize;
+    Err(Failure { lane, reason: Reason::OutOfBounds })
+}
+
+#[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+fn atomic_lanes(
+    op: AtomOp,
+    access: &Access,
+    part: Part<'_>,
+    at: &Lanes<u64>,
+    mask: u32,
+    regs: &mut Regs,
+    d: Reg,
+    [b, c]: [Reg; 2],
+) -> Result<bool, Failure> {
+    let mut changed = false;
+    for lane in lanes(mask) {
+        let operand = |r: Reg| if r == NO_REG { 0 } else { regs.read(access.bank, r, lane) };
+        let offset = (at[lane] - part.base) as usize;
+        let (old, new) = atomic(op, access, part.bytes, offset, [operand(b), operand(c)])
+            .map_err(|reason| Failure { lane, reason })?;
+        changed |= new;
+        if d != NO_REG {
+            regs.write(access.bank, d, lane, old);
+        }
+    }
+    Ok(changed)
+}
+
+#[inline(always)]
+fn select<T: Lane>(regs: &mut Regs, d: Reg, a: Reg, b: Reg, p: u32, mask: u32) {
+    let (x, y) = (regs.get::<T>(a), regs.get::<T>(b));
+    let mut out = [T::default(); LANES];
+    for i in 0..LANES {
+        out[i] = if p >> i & 1 != 0 { x[i] } else { y[i] };
+    }
+    regs.put(d, mask, &out);
+}
+
+fn bit_field<T: Lane>(regs: &mut Regs, [d, a, b, p, l]: [Reg; 5], mask: u32, width: u32) {
+    let mut out = [T::default(); LANES];
+    for (i, out) in out.iter_mut().enumerate() {
+        let (a, b) = (regs.get::<T>(a)[i].bits(), regs.get::<T>(b)[i].bits());
+        *out = T::from_bits(bfi(a, b, regs.r32[p as usize][i], regs.r32[l as usize][i], width));
+    }
+    regs.put(d, mask, &out);
+}
+
+/// The lanes where the comparison holds.
+#[inline(always)]
+fn compare(regs: &Regs, cmp: Cmp, ty: Ty, a: Reg, b: Reg) -> u32 {
+    let half = |v: u16| half::f16::from_bits(v).to_f32();
+    let brain = |v: u16| half::bf16::from_bits(v).to_f32();
+    match ty {
+        Ty::U16 => compare_as(regs, cmp, a, b, |v: u16| v),
+        Ty::S16 => compare_as(regs, cmp, a, b, |v: u16| v as i16),
+        Ty::S32 => compare_as(regs, cmp, a, b, |v: u32| v as i32),
+        Ty::U64 => compare_as(regs, cmp, a, b, |v: u64| v),
+        Ty::S64 => compare_as(regs, cmp, a, b, |v: u64| v as i64),
+        Ty::F16 => compare_as(regs, cmp, a, b, half),
+        Ty::Bf16 => compare_as(regs, cmp, a, b, brain),
+        Ty::F32 => compare_as(regs, cmp, a, b, f32::from_bits),
+        Ty::F64 => compare_as(regs, cmp, a, b, f64::from_bits),
+        _ => compare_as(regs, cmp, a, b, |v: u32| v),
+    }
+}
+
+#[inline(always)]
+fn compare_as<T: Lane, V: PartialOrd + Copy>(regs: &Regs, cmp: Cmp, a: Reg, b: Reg, value: impl Fn(T) -> V) -> u32 {
+    let (x, y) = (regs.get::<T>(a), regs.get::<T>(b));
+    #[expect(clippy::eq_op, reason = "NaN differs from itself")]
+    let nan = |a: V, b: V| a != a || b != b;
+    match cmp {
+        Cmp::Eq => holds(x, y, |a, b| value(a) == value(b)),
+        Cmp::Ne => holds(x, y, |a, b| value(a) != value(b) && !nan(value(a), value(b))),
+        Cmp::Lt => holds(x, y, |a, b| value(a) < value(b)),
+        Cmp::Le => holds(x, y, |a, b| value(a) <= value(b)),
+        Cmp::Gt => holds(x, y, |a, b| value(a) > value(b)),
+        Cmp::Ge => holds(x, y, |a, b| value(a) >= value(b)),
+        Cmp::Equ => holds(x, y, |a, b| value(a) == value(b) || nan(value(a), value(b))),
+        Cmp::Neu => holds(x, y, |a, b| value(a) != value(b)),
+        Cmp::Ltu => holds(x, y, |a, b| value(a) < value(b) || nan(value(a), value(b))),
+        Cmp::Leu => holds(x, y, |a, b| value(a) <= value(b) || nan(value(a), value(b))),
+        Cmp::Gtu => holds(x, y, |a, b| value(a) > value(b) || nan(value(a), value(b))),
+        Cmp::Geu => holds(x, y, |a, b| value(a) >= value(b) || nan(value(a), value(b))),
+        Cmp::Num => holds(x, y, |a, b| !nan(value(a), value(b))),
+        Cmp::Nan => holds(x, y, |a, b| nan(value(a), value(b))),
+    }
+}
+
+#[inline(always)]
+fn holds<T: Lane>(x: &Lanes<T>, y: &Lanes<T>, f: impl Fn(T, T) -> bool) -> u32 {
+    let mut bits = 0;
+    for i in 0..LANES {
+        bits |= u32::from(f(x[i], y[i])) << i;
+    }
+    bits
+}

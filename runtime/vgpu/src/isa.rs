@@ -1,0 +1,356 @@
+//! Decoded instructions: register numbers resolved, types in the operation, immediates in constant registers.
+//!
+//! Invariants, all made by the decoder: every register number is below its bank's size in `Layout` (or `NO_REG` where
+//! the field admits it), every target is below the code's length, every table index exists.
+
+use std::sync::Arc;
+
+use crate::alu::{Binary, Ternary, Unary};
+use crate::ast::Ty;
+use crate::error::{Space, SourceLine};
+use crate::float::Round;
+use crate::regs::{Bank, NO_REG, Reg};
+
+/// A program counter that no instruction has: paths that meet only at the end of the function.
+pub(crate) const NEVER: u32 = u32::MAX;
+
+/// How an access is ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Weak,
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+    Volatile,
+    Mmio,
+}
+
+/// Who sees the order of an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Cta,
+    Gpu,
+    Sys,
+}
+
+/// What all memory instructions have in common. The machine executes accesses one after another, which is the
+/// strongest order; order and scope are kept for the memory model.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Access {
+    pub(crate) space: Space,
+    pub(crate) ty: Ty,
+    /// Elements of the vector: 1, 2, 4 or 8.
+    pub(crate) count: u8,
+    pub(crate) order: Order,
+    pub(crate) scope: Scope,
+    /// Bank of the registers on the other side.
+    pub(crate) bank: Bank,
+}
+
+impl Access {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.ty.bytes() as u64 * u64::from(self.count)
+    }
+}
+
+/// `[base + offset]`
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Address {
+    pub(crate) base: Reg,
+    /// Whether `base` is a 64-bit register; else a 32-bit one.
+    pub(crate) wide: bool,
+    pub(crate) offset: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cmp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Equ,
+    Neu,
+    Ltu,
+    Leu,
+    Gtu,
+    Geu,
+    Num,
+    Nan,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logic {
+    And,
+    Or,
+    Xor,
+}
+
+impl Logic {
+    #[inline(always)]
+    pub(crate) fn apply(self, a: u32, b: u32) -> u32 {
+        match self {
+            Logic::And => a & b,
+            Logic::Or => a | b,
+            Logic::Xor => a ^ b,
+        }
+    }
+}
+
+/// A predicate as an operand: its register and whether it is negated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PredOperand {
+    pub(crate) reg: Reg,
+    pub(crate) negated: bool,
+}
+
+/// Read-modify-write operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtomOp {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    Inc,
+    Dec,
+    Exch,
+    Cas,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ShflMode {
+    Up,
+    Down,
+    Bfly,
+    Idx,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VoteMode {
+    All,
+    Any,
+    Uni,
+    Ballot,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReduxOp {
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+/// What the lanes of a mask do together; `members` is the register with the mask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Collective {
+    /// `p` may be `NO_REG`.
+    Shfl { mode: ShflMode, d: Reg, p: Reg, a: Reg, b: Reg, c: Reg },
+    /// Destination is a predicate, for `Ballot` a 32-bit register.
+    Vote { mode: VoteMode, d: Reg, a: PredOperand },
+    /// `all` compares with every member and sets `p`; else every lane gets those with its value.
+    Match { all: bool, wide: bool, d: Reg, p: Reg, a: Reg },
+    Redux { op: ReduxOp, signed: bool, d: Reg, a: Reg },
+    /// `d` may be `NO_REG`.
+    Elect { d: Reg, p: Reg },
+    Sync,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BarrierMode {
+    Sync,
+    Arrive,
+    Popc,
+    And,
+    Or,
+}
+
+/// A barrier instruction; `count` is `NO_REG` for all threads of the block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Barrier {
+    pub(crate) mode: BarrierMode,
+    /// All threads of the warp take part at once.
+    pub(crate) aligned: bool,
+    pub(crate) id: Reg,
+    pub(crate) count: Reg,
+    /// Destination: a 32-bit register for `Popc`, a predicate for `And` and `Or`.
+    pub(crate) d: Reg,
+    pub(crate) a: PredOperand,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    Cycles,
+    Nanoseconds,
+}
+
+/// A conversion that has no entry in the table of unary instructions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Convert {
+    pub(crate) from: Ty,
+    pub(crate) to: Ty,
+    /// Banks of the registers, which may be wider than the types.
+    pub(crate) from_bank: Bank,
+    pub(crate) to_bank: Bank,
+    pub(crate) round: Round,
+    /// A float result is rounded to an integer (`.rni` and its like).
+    pub(crate) integral: bool,
+    pub(crate) saturate: bool,
+    /// `.satfinite`: overflow gives the largest finite value.
+    pub(crate) finite: bool,
+    pub(crate) relu: bool,
+    pub(crate) flush: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    Unary(Unary, [Reg; 2]),
+    Binary(Binary, [Reg; 3]),
+    Ternary(Ternary, [Reg; 4]),
+    Lop3([Reg; 4], u8),
+    /// d, a, b, position, length
+    Bfi { wide: bool, ops: [Reg; 5] },
+    /// `d = (a cmp b) logic c`, `q = !(a cmp b) logic c`; `q` may be `NO_REG`.
+    Setp { cmp: Cmp, ty: Ty, d: Reg, q: Reg, a: Reg, b: Reg, logic: Option<(Logic, PredOperand)> },
+    Selp { bank: Bank, d: Reg, a: Reg, b: Reg, p: PredOperand },
+    PredLogic(Logic, Reg, PredOperand, PredOperand),
+    /// Also `mov` and `not`.
+    PredMov(Reg, PredOperand),
+    PredConst(Reg, bool),
+    Convert(Convert, Reg, Reg),
+    /// d = {a: high, b: low}, each from f32
+    ConvertPair(Convert, Reg, Reg, Reg),
+    Load(Access, Address, [Reg; 8]),
+    Store(Access, Address, [Reg; 8]),
+    /// `d` is `NO_REG` for `red`; operands b and c.
+    Atom(AtomOp, Access, Address, Reg, [Reg; 2]),
+    Branch(u32),
+    /// Index register and number of the table.
+    BranchIndexed(Reg, u32),
+    Call(u32),
+    Ret,
+    Exit,
+    Trap,
+    Collective(Collective, Reg),
+    Barrier(Barrier),
+    ActiveMask(Reg),
+    Clock { what: Clock, wide: bool, d: Reg },
+    /// Fences, and instructions without effect on a machine that executes in order.
+    Nop,
+    Nanosleep,
+}
+
+/// An instruction with what surrounds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inst {
+    pub(crate) op: Op,
+    /// Predicate that must hold, or `NO_REG`.
+    pub(crate) guard: PredOperand,
+    /// Where the paths of a branch meet again: a program counter or `NEVER`.
+    pub(crate) meet: u32,
+    /// Line of the PTX text.
+    pub(crate) line: u32,
+    /// Index into the function's lines, or `NEVER`.
+    pub(crate) loc: u32,
+    /// 1 for the first step of a PTX instruction, 0 for further steps of the same.
+    pub(crate) weight: u8,
+}
+
+impl Inst {
+    pub(crate) fn guarded(&self) -> bool {
+        self.guard.reg != NO_REG
+    }
+}
+
+/// A value that a register has from the start of an activation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Preset {
+    Const(u64),
+    /// Component 0, 1, 2
+    Tid(u8),
+    Ntid(u8),
+    Ctaid(u8),
+    Nctaid(u8),
+    LaneId,
+    WarpId,
+    NWarps,
+    GridId,
+    SmId,
+    LaneMask(LaneMask),
+    /// Global or constant variable of the module, by number, plus an offset.
+    Var(u32, i64),
+    /// Offset into the activation's local memory, as an address of the local space.
+    Local(u64),
+    /// Where dynamic shared memory begins.
+    DynamicBegin,
+    DynamicBytes,
+    SharedBytes,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum LaneMask {
+    Eq,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+/// Sizes of the banks of a function, and the registers with a value from the start.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    pub(crate) b16: usize,
+    pub(crate) b32: usize,
+    pub(crate) b64: usize,
+    pub(crate) pred: usize,
+    pub(crate) presets: Vec<(Bank, Reg, Preset)>,
+}
+
+/// Copy of call parameters: from offset, to offset, bytes.
+pub(crate) type Transfer = (u32, u32, u32);
+
+#[derive(Clone, Debug)]
+pub(crate) struct CallSite {
+    pub(crate) function: u32,
+    pub(crate) arguments: Vec<Transfer>,
+    pub(crate) results: Vec<Transfer>,
+}
+
+/// A parameter of a function: offset and bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct Param {
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+/// An entry or a device function.
+#[derive(Clone, Debug)]
+pub(crate) struct Function {
+    pub(crate) name: Arc<str>,
+    pub(crate) entry: bool,
+    pub(crate) code: Vec<Inst>,
+    pub(crate) layout: Layout,
+    pub(crate) lines: Vec<SourceLine>,
+    pub(crate) tables: Vec<Vec<u32>>,
+    pub(crate) calls: Vec<CallSite>,
+    pub(crate) params: Vec<Param>,
+    pub(crate) returns: Vec<Param>,
+    /// Bytes of kernel parameters.
+    pub(crate) param_bytes: u32,
+    /// Bytes of parameters of functions and of calls, for each lane.
+    pub(crate) frame_param_bytes: u32,
+    /// Bytes of the activation's local memory.
+    pub(crate) local_bytes: u64,
+    /// Bytes of statically declared shared memory.
+    pub(crate) shared_bytes: u32,
+    pub(crate) max_threads: Option<u32>,
+}
+
+/// Parameters of functions and calls begin here in the param space; kernel parameters at 0.
+pub(crate) const FRAME_PARAMS: u64 = 1 << 32;

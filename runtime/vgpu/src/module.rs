@@ -1,0 +1,89 @@
+//! A parsed and decoded PTX module.
+
+use std::sync::Arc;
+
+use crate::ast::{Init, Var};
+use crate::decode::decode;
+use crate::error::{PtxError, PtxProblem, PtxProblemKind, Space};
+use crate::isa::Function;
+use crate::parser::parse;
+
+/// A global or constant variable.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    pub(crate) name: Arc<str>,
+    pub(crate) constant: bool,
+    pub(crate) align: u32,
+    pub(crate) image: Vec<u8>,
+    /// Places in the image that hold the address of a variable: offset, variable, addend.
+    pub(crate) relocations: Vec<(usize, usize, i64)>,
+}
+
+/// A PTX module, ready to be launched on any rank.
+#[derive(Clone, Debug)]
+pub struct Module {
+    pub(crate) functions: Vec<Function>,
+    pub(crate) variables: Vec<Variable>,
+}
+
+impl Module {
+    /// Parses and decodes a PTX text.
+    ///
+    /// # Errors
+    /// All problems of the text with their lines: what does not follow the grammar (the first only), and every name,
+    /// instruction and operand that the machine does not know.
+    pub fn parse(text: &str) -> Result<Module, PtxError> {
+        let ast = parse(text).map_err(|problem| PtxError { problems: vec![problem] })?;
+        let functions = decode(&ast).map_err(|problems| PtxError { problems })?;
+        let vars: Vec<&Var<'_>> = ast.vars.iter().filter(|v| v.space != Space::Shared).collect();
+        let mut variables = Vec::new();
+        let mut problems = Vec::new();
+        for var in &vars {
+            let mut image = vec![0; var.bytes as usize];
+            let mut relocations = Vec::new();
+            let size = var.ty.bytes().max(1);
+            for (i, init) in var.init.iter().enumerate() {
+                match *init {
+                    Init::Bits(bits) => {
+                        image[i * size..(i + 1) * size].copy_from_slice(&bits.to_le_bytes()[..size]);
+                    }
+                    Init::Address(name, addend) => match vars.iter().position(|v| v.name == name) {
+                        Some(target) if size == 8 => relocations.push((i * size, target, addend)),
+                        _ => problems.push(PtxProblem {
+                            line: var.line,
+                            kind: PtxProblemKind::Undeclared { name: name.into() },
+                        }),
+                    },
+                }
+            }
+            if var.is_extern {
+                let kind = PtxProblemKind::Undeclared { name: var.name.into() };
+                problems.push(PtxProblem { line: var.line, kind });
+            }
+            variables.push(Variable {
+                name: var.name.into(),
+                constant: var.space == Space::Const,
+                align: var.align.max(1),
+                image,
+                relocations,
+            });
+        }
+        if problems.is_empty() { Ok(Module { functions, variables }) } else { Err(PtxError { problems }) }
+    }
+
+    /// Names of the kernels, in the order of the text.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().filter(|f| f.entry).map(|f| &*f.name)
+    }
+
+    /// Bytes of each parameter of a kernel; `None` if there is no such kernel.
+    pub fn parameters(&self, kernel: &str) -> Option<Vec<usize>> {
+        let found = self.functions.iter().find(|f| f.entry && *f.name == *kernel)?;
+        Some(found.params.iter().map(|p| p.bytes as usize).collect())
+    }
+
+    /// Where dynamic shared memory begins behind the static one.
+    pub(crate) fn dynamic_begin(static_bytes: u32) -> u64 {
+        u64::from(static_bytes).next_multiple_of(128)
+    }
+}

@@ -1,0 +1,168 @@
+//! The registers of one function activation of a warp, a vector of 32 lanes each.
+
+/// Threads of a warp.
+pub(crate) const LANES: usize = 32;
+/// A mask with every lane.
+pub(crate) const ALL: u32 = u32::MAX;
+
+/// One value a lane.
+pub(crate) type Lanes<T> = [T; LANES];
+/// Index of a register in its bank.
+pub(crate) type Reg = u16;
+/// Stands for a register that an instruction does not have.
+pub(crate) const NO_REG: Reg = Reg::MAX;
+
+/// Width of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Bank {
+    B16,
+    B32,
+    B64,
+}
+
+impl Bank {
+    pub(crate) fn of_bytes(bytes: usize) -> Option<Bank> {
+        Some(match bytes {
+            1 | 2 => Bank::B16,
+            4 => Bank::B32,
+            8 => Bank::B64,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Bank::B16 => 2,
+            Bank::B32 => 4,
+            Bank::B64 => 8,
+        }
+    }
+}
+
+/// Register banks. Floating-point values are kept as bits; predicates are a mask of lanes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Regs {
+    pub(crate) r16: Vec<Lanes<u16>>,
+    pub(crate) r32: Vec<Lanes<u32>>,
+    pub(crate) r64: Vec<Lanes<u64>>,
+    pub(crate) pred: Vec<u32>,
+}
+
+/// A value that lives in one of the banks.
+pub(crate) trait Lane: Copy + Default + PartialEq {
+    const BANK: Bank;
+    fn bank(regs: &Regs) -> &[Lanes<Self>];
+    fn bank_mut(regs: &mut Regs) -> &mut [Lanes<Self>];
+    fn bits(self) -> u64;
+    fn from_bits(bits: u64) -> Self;
+}
+
+macro_rules! lane {
+    ($t:ty, $bank:ident, $field:ident) => {
+        impl Lane for $t {
+            const BANK: Bank = Bank::$bank;
+            #[inline(always)]
+            fn bank(regs: &Regs) -> &[Lanes<$t>] {
+                &regs.$field
+            }
+            #[inline(always)]
+            fn bank_mut(regs: &mut Regs) -> &mut [Lanes<$t>] {
+                &mut regs.$field
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                self.into()
+            }
+            #[inline(always)]
+            fn from_bits(bits: u64) -> $t {
+                bits as $t
+            }
+        }
+    };
+}
+lane!(u16, B16, r16);
+lane!(u32, B32, r32);
+lane!(u64, B64, r64);
+
+impl Regs {
+    #[inline(always)]
+    pub(crate) fn get<T: Lane>(&self, r: Reg) -> &Lanes<T> {
+        &T::bank(self)[r as usize]
+    }
+
+    /// Writes the lanes of `mask`.
+    #[inline(always)]
+    pub(crate) fn put<T: Lane>(&mut self, r: Reg, mask: u32, values: &Lanes<T>) {
+        let out = &mut T::bank_mut(self)[r as usize];
+        if mask == ALL {
+            *out = *values;
+        } else {
+            for i in 0..LANES {
+                out[i] = if mask >> i & 1 != 0 { values[i] } else { out[i] };
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn put_pred(&mut self, p: Reg, mask: u32, value: u32) {
+        let out = &mut self.pred[p as usize];
+        *out = *out & !mask | value & mask;
+    }
+
+    #[inline(always)]
+    pub(crate) fn map1<A: Lane, D: Lane>(&mut self, d: Reg, a: Reg, mask: u32, f: impl Fn(A) -> D) {
+        let mut out = [D::default(); LANES];
+        let x = self.get::<A>(a);
+        for i in 0..LANES {
+            out[i] = f(x[i]);
+        }
+        self.put(d, mask, &out);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map2<A: Lane, B: Lane, D: Lane>(
+        &mut self,
+        [d, a, b]: [Reg; 3],
+        mask: u32,
+        f: impl Fn(A, B) -> D,
+    ) {
+        let mut out = [D::default(); LANES];
+        let (x, y) = (self.get::<A>(a), self.get::<B>(b));
+        for i in 0..LANES {
+            out[i] = f(x[i], y[i]);
+        }
+        self.put(d, mask, &out);
+    }
+
+    #[inline(always)]
+    pub(crate) fn map3<A: Lane, B: Lane, C: Lane, D: Lane>(
+        &mut self,
+        [d, a, b, c]: [Reg; 4],
+        mask: u32,
+        f: impl Fn(A, B, C) -> D,
+    ) {
+        let mut out = [D::default(); LANES];
+        let (x, y, z) = (self.get::<A>(a), self.get::<B>(b), self.get::<C>(c));
+        for i in 0..LANES {
+            out[i] = f(x[i], y[i], z[i]);
+        }
+        self.put(d, mask, &out);
+    }
+
+    /// The bits of a register of any bank.
+    pub(crate) fn read(&self, bank: Bank, r: Reg, lane: usize) -> u64 {
+        match bank {
+            Bank::B16 => self.r16[r as usize][lane].into(),
+            Bank::B32 => self.r32[r as usize][lane].into(),
+            Bank::B64 => self.r64[r as usize][lane],
+        }
+    }
+
+    pub(crate) fn write(&mut self, bank: Bank, r: Reg, lane: usize, bits: u64) {
+        match bank {
+            Bank::B16 => self.r16[r as usize][lane] = bits as u16,
+            Bank::B32 => self.r32[r as usize][lane] = bits as u32,
+            Bank::B64 => self.r64[r as usize][lane] = bits,
+        }
+    }
+}
