@@ -1,0 +1,178 @@
+//! Expressions: scalars as values, tuples and arrays into slots.
+
+use super::{CALLS_LIMIT, DEPTH_LIMIT, Evaluator, Run, Stop};
+use crate::syntax::{Call, Expr, Place};
+use quadrille_compiler::diagnostic::{Check, Loc};
+
+impl<'a> Evaluator<'a> {
+    /// The value of a scalar.
+    pub(super) fn scalar(&mut self, expr: &'a Expr) -> Run<i64> {
+        match expr {
+            Expr::Const(value) => Ok(*value),
+            Expr::Ranks => Ok(i64::from(self.shape.ranks)),
+            Expr::Local { slot, .. } => Ok(self.slots[self.base + *slot as usize]),
+            Expr::Place(place) => {
+                let at = self.address(place)?;
+                Ok(self.slots[at])
+            }
+            Expr::Unary(op, operand, loc) => {
+                let x = self.scalar(operand)?;
+                op.apply(x).map_err(|fault| self.fault(op.explain(x, fault), *loc, &[&**operand]))
+            }
+            Expr::Binary(op, pair, loc) => {
+                let x = self.scalar(&pair.0)?;
+                let y = self.scalar(&pair.1)?;
+                op.apply(x, y).map_err(|fault| self.fault(op.explain(x, y, fault), *loc, &[&pair.0, &pair.1]))
+            }
+            Expr::And(pair) => {
+                if self.scalar(&pair.0)? == 0 {
+                    return Ok(0);
+                }
+                self.scalar(&pair.1)
+            }
+            Expr::Or(pair) => {
+                if self.scalar(&pair.0)? != 0 {
+                    return Ok(1);
+                }
+                self.scalar(&pair.1)
+            }
+            Expr::If(parts) => {
+                let (condition, then, otherwise) = &**parts;
+                let branch = if self.scalar(condition)? != 0 { then } else { otherwise };
+                self.block_scalar(branch)
+            }
+            Expr::Block(block) => self.block_scalar(block),
+            Expr::Call(call) => self.call(call, None),
+            Expr::Spill(parts) => {
+                self.spill(&parts.0, parts.1)?;
+                self.scalar(&parts.2)
+            }
+            // Only those of one slot are asked for their value.
+            Expr::Items(items) => {
+                let mut value = 0;
+                for (size, item) in items {
+                    let item = self.scalar(item)?;
+                    if *size > 0 {
+                        value = item;
+                    }
+                }
+                Ok(value)
+            }
+            Expr::Repeat(item, ..) => self.scalar(item),
+        }
+    }
+
+    /// Stores the value of any expression to the slots from `at`.
+    pub(super) fn store(&mut self, expr: &'a Expr, at: usize) -> Run<()> {
+        match expr {
+            Expr::Items(items) => {
+                let mut at = at;
+                for (size, item) in items {
+                    self.store(item, at)?;
+                    at += *size as usize;
+                }
+                Ok(())
+            }
+            Expr::Repeat(item, len, size) => {
+                self.store(item, at)?;
+                let size = *size as usize;
+                for i in 1..*len as usize {
+                    self.slots.copy_within(at..at + size, at + i * size);
+                }
+                Ok(())
+            }
+            Expr::Place(place) => {
+                let from = self.address(place)?;
+                self.slots.copy_within(from..from + place.size as usize, at);
+                Ok(())
+            }
+            Expr::If(parts) => {
+                let (condition, then, otherwise) = &**parts;
+                let branch = if self.scalar(condition)? != 0 { then } else { otherwise };
+                self.block_store(branch, at)
+            }
+            Expr::Block(block) => self.block_store(block, at),
+            Expr::Call(call) => self.call(call, Some(at)).map(|_| ()),
+            Expr::Spill(parts) => {
+                self.spill(&parts.0, parts.1)?;
+                self.store(&parts.2, at)
+            }
+            Expr::Const(_)
+            | Expr::Ranks
+            | Expr::Local { .. }
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::And(_)
+            | Expr::Or(_) => {
+                self.slots[at] = self.scalar(expr)?;
+                Ok(())
+            }
+        }
+    }
+
+    fn spill(&mut self, value: &'a Expr, slot: u32) -> Run<()> {
+        self.store(value, self.base + slot as usize)
+    }
+
+    /// Where a place begins among the slots.
+    pub(super) fn address(&mut self, place: &'a Place) -> Run<usize> {
+        let mut at = self.base + place.slot as usize;
+        for indexing in &place.indices {
+            let index = self.scalar(&indexing.index)?;
+            match usize::try_from(index).ok().filter(|index| *index < indexing.len as usize) {
+                Some(index) => at += index * indexing.stride as usize,
+                None => {
+                    let message = format!("index {index} is outside an array of {}", indexing.len);
+                    return Err(self.stop(Check::OutOfBounds, message));
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    /// Calls a nested fn: its value if that is a scalar and `into` is none; else the value is stored to `into`.
+    fn call(&mut self, call: &'a Call, into: Option<usize>) -> Run<i64> {
+        self.spend(1)?;
+        let function = &self.definition.functions[call.function as usize];
+        let depth = self.depth + function.depth;
+        if self.calls.len() == CALLS_LIMIT || depth > DEPTH_LIMIT {
+            let message =
+                format!("`{}` is called too deep: {} calls are open", function.name, self.calls.len());
+            return Err(self.stop(Check::Arithmetic, message));
+        }
+        // The frame is reserved first, so that calls among the arguments put theirs behind it.
+        let frame = self.slots.len();
+        self.slots.resize(frame + function.frame as usize, 0);
+        let mut at = frame;
+        for (size, argument) in &call.arguments {
+            self.store(argument, at)?;
+            at += *size as usize;
+        }
+        let base = std::mem::replace(&mut self.base, frame);
+        let outer = std::mem::replace(&mut self.depth, depth);
+        self.calls.push(call.loc);
+        let value = match into {
+            None => self.block_scalar(&function.body)?,
+            Some(at) => {
+                self.block_store(&function.body, at)?;
+                0
+            }
+        };
+        self.calls.pop();
+        self.depth = outer;
+        self.base = base;
+        self.slots.truncate(frame);
+        Ok(value)
+    }
+
+    #[cold]
+    fn fault(&mut self, message: String, loc: Loc, reads: &[&Expr]) -> Stop {
+        let values = self.values(reads);
+        let text = self.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut stop = self.stop(Check::Arithmetic, message);
+        let note =
+            if values.is_empty() { format!("in `{text}`") } else { format!("in `{text}`, where {values}") };
+        stop.0.notes.insert(0, note);
+        stop
+    }
+}

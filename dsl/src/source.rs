@@ -1,0 +1,143 @@
+//! Collectives from the text of a file.
+
+use crate::diagnose::Places;
+use crate::eval;
+use crate::syntax::{self, Definition};
+use proc_macro2::TokenStream;
+use quadrille_compiler::collective::{Collective, Evaluate};
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
+use quadrille_compiler::program::Program;
+use std::sync::Arc;
+use syn::{Attribute, Item, ItemFn, Meta};
+
+/// Every collective of a Rust file, in the order of the text: the fns with `#[collective(..)]` or
+/// `#[quadrille::collective(..)]`, also in modules written in the file. Everything else is ignored; a file without a
+/// collective gives none. `path` is the file's name as messages show it.
+///
+/// # Errors
+/// All findings of all collectives at once; those of their runs come with [`Collective::check`].
+pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics> {
+    // As rustc reads it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
+    let source = SourceFile { path: path.into(), first_line: 1, text: text.as_str().into() };
+    let file = match syn::parse_file(&text) {
+        Ok(file) => file,
+        Err(error) => {
+            let list = Places::default().syntax(error);
+            return Err(Diagnostics { list, source: Some(source) });
+        }
+    };
+    let mut found = Found::default();
+    found.items(file.items, &source);
+    if found.findings.is_empty() {
+        return Ok(found.collectives);
+    }
+    found.findings.sort_by_key(|finding| finding.loc);
+    Err(Diagnostics { list: found.findings, source: Some(source) })
+}
+
+#[derive(Default)]
+struct Found {
+    collectives: Vec<Collective>,
+    findings: Vec<Diagnostic>,
+}
+
+impl Found {
+    fn items(&mut self, items: Vec<Item>, source: &SourceFile) {
+        for item in items {
+            match item {
+                Item::Fn(item) => self.item_fn(item, source),
+                Item::Mod(module) => {
+                    let shared = module.attrs.iter().find(|attribute| {
+                        let path = attribute.path();
+                        path.is_ident("collectives") || is_quadrille(path, "collectives")
+                    });
+                    if let Some(attribute) = shared {
+                        let loc = Places::default().of(attribute);
+                        let message = "`#[collectives]` on a module is not supported yet";
+                        self.findings.push(Diagnostic::new(Check::Unsupported, loc, message));
+                    }
+                    self.items(module.content.map(|(_, items)| items).unwrap_or_default(), source);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn item_fn(&mut self, mut item: ItemFn, source: &SourceFile) {
+        let Some(options) = take_options(&mut item) else { return };
+        match syntax::parse(options, item, 0).definition {
+            Ok(definition) => self.collectives.push(collective(definition, source.clone())),
+            Err(findings) => self.findings.extend(findings),
+        }
+    }
+}
+
+/// The collective whose fn the macro found at line `line` of `file`, from the fn's text with its attribute.
+///
+/// # Panics
+/// If the text is no collective; the macro embeds only what it has parsed.
+pub fn from_macro(text: &str, file: &str, line: u32) -> Collective {
+    let source = SourceFile { path: file.into(), first_line: line, text: text.into() };
+    let parsed =
+        syn::parse_str::<ItemFn>(text).map_err(|error| Places::new(line.saturating_sub(1)).syntax(error));
+    let definition = parsed.and_then(|mut item| {
+        let options = take_options(&mut item).unwrap_or_default();
+        syntax::parse(options, item, line.saturating_sub(1)).definition
+    });
+    match definition {
+        Ok(definition) => collective(definition, source),
+        Err(list) => {
+            let findings = Diagnostics { list, source: Some(source) };
+            panic!("the text embedded by `#[collective(..)]` is no collective:\n{findings}")
+        }
+    }
+}
+
+/// Takes the first `#[collective(..)]` off an item: what stands in its parentheses.
+pub(crate) fn take_options(item: &mut ItemFn) -> Option<TokenStream> {
+    let at = item.attrs.iter().position(is_collective)?;
+    match item.attrs.remove(at).meta {
+        Meta::List(list) => Some(list.tokens),
+        // `#[collective]` alone, or with `= ..`: no options, which is reported as such.
+        _ => Some(TokenStream::new()),
+    }
+}
+
+pub(crate) fn is_collective(attribute: &Attribute) -> bool {
+    let path = attribute.path();
+    path.is_ident("collective") || is_quadrille(path, "collective")
+}
+
+fn is_quadrille(path: &syn::Path, name: &str) -> bool {
+    let mut names = path.segments.iter().map(|segment| &segment.ident);
+    path.segments.len() == 2
+        && names.next().is_some_and(|first| first == "quadrille")
+        && names.next().is_some_and(|second| second == name)
+}
+
+/// A parsed fn as a collective.
+pub(crate) fn collective(definition: Definition, source: SourceFile) -> Collective {
+    let options = &definition.options;
+    Collective {
+        name: definition.name.clone(),
+        kind: options.kind,
+        in_place: options.in_place,
+        ranks: options.ranks.clone(),
+        only: options.only,
+        source: source.clone(),
+        name_loc: definition.name_loc,
+        evaluate: Arc::new(Parsed { definition, source }),
+    }
+}
+
+struct Parsed {
+    definition: Definition,
+    source: SourceFile,
+}
+
+impl Evaluate for Parsed {
+    fn program(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
+        eval::program(&self.definition, &self.source, ranks)
+    }
+}

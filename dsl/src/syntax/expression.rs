@@ -1,0 +1,545 @@
+//! Expressions over integers, bools, tuples and arrays.
+
+use super::attribute::text;
+use super::lift::attributes;
+use super::parser::{Parser, Typed};
+use super::{Call, Expr, Indexing, Place, Type};
+use crate::arithmetic::{Binary, IntType, Unary};
+use quadrille_compiler::diagnostic::{Check, Diagnostic};
+use quote::ToTokens;
+use syn::{BinOp, Lit, Member, UnOp};
+
+/// The methods of integers, with what they do.
+const METHODS: &str = "min, max, pow, ilog2, is_power_of_two, div_ceil, rem_euclid, abs";
+
+impl Parser {
+    /// An integer.
+    pub(super) fn int(&mut self, expr: &syn::Expr, what: &str) -> Expr {
+        self.typed(expr, &Type::Int, what)
+    }
+
+    /// A condition.
+    pub(super) fn bool(&mut self, expr: &syn::Expr, what: &str) -> Expr {
+        self.typed(expr, &Type::Bool, what)
+    }
+
+    /// An expression that must be of type `ty`; `what` names it in messages.
+    pub(super) fn typed(&mut self, expr: &syn::Expr, ty: &Type, what: &str) -> Expr {
+        let value = self.expr(expr);
+        let loc = self.places.of(expr);
+        self.wanted(ty, &value.ty, loc, what);
+        value.expr
+    }
+
+    /// Any expression.
+    pub(super) fn expr(&mut self, expr: &syn::Expr) -> Typed {
+        self.deeper(expr, |parser| parser.expr_here(expr)).unwrap_or_else(Typed::unknown)
+    }
+
+    fn expr_here(&mut self, expr: &syn::Expr) -> Typed {
+        self.stray_attributes(attributes(expr));
+        match expr {
+            syn::Expr::Lit(lit) => self.literal(&lit.lit),
+            syn::Expr::Path(path) => self.path(path),
+            syn::Expr::Paren(paren) => self.expr(&paren.expr),
+            syn::Expr::Group(group) => self.expr(&group.expr),
+            syn::Expr::Unary(unary) => self.unary(unary),
+            syn::Expr::Binary(binary) => self.binary(binary),
+            syn::Expr::Cast(cast) => self.cast(cast),
+            syn::Expr::Call(call) => self.call(call),
+            syn::Expr::MethodCall(call) => self.method(call),
+            syn::Expr::Field(_) | syn::Expr::Index(_) => self.part(expr),
+            syn::Expr::Tuple(tuple) => {
+                let items: Vec<_> = tuple.elems.iter().map(|item| self.expr(item)).collect();
+                let ty = Type::Tuple(items.iter().map(|item| item.ty.clone()).collect());
+                Typed { expr: items_of(items), ty }
+            }
+            syn::Expr::Array(array) => self.array(array),
+            syn::Expr::Repeat(repeat) => self.repeat(repeat),
+            syn::Expr::If(branch) => self.branch(branch),
+            syn::Expr::Block(block) => {
+                self.no_label(block.label.as_ref());
+                let (block, ty) = self.block(&block.block);
+                Typed { expr: Expr::Block(Box::new(block)), ty }
+            }
+            _ => {
+                self.no_expression(expr);
+                Typed::unknown()
+            }
+        }
+    }
+
+    fn literal(&mut self, literal: &Lit) -> Typed {
+        match literal {
+            Lit::Bool(value) => Typed::bool(Expr::Const(i64::from(value.value))),
+            Lit::Int(value) => match value.base10_digits().parse() {
+                Ok(number) => Typed::int(Expr::Const(number)),
+                Err(_) => {
+                    let loc = self.places.of(value);
+                    let message = format!("{value} overflows a 64-bit integer");
+                    self.report(Diagnostic::new(Check::Arithmetic, loc, message));
+                    Typed::unknown()
+                }
+            },
+            Lit::Float(_) => {
+                self.outside(literal, "a floating-point number", "numbers are integers");
+                Typed::unknown()
+            }
+            _ => {
+                self.outside(literal, "a text or character", "values are integers and bools");
+                Typed::unknown()
+            }
+        }
+    }
+
+    fn path(&mut self, path: &syn::ExprPath) -> Typed {
+        let Some(name) = path.path.get_ident().filter(|_| path.qself.is_none()).map(ToString::to_string)
+        else {
+            self.outside(path, format!("the path `{}`", text(path)), "use numbers, `RANKS` and variables");
+            return Typed::unknown();
+        };
+        if let Some(binding) = self.lookup(&name) {
+            let ty = self.variables[binding.variable as usize].ty.clone();
+            let (slot, variable) = (binding.slot, binding.variable);
+            let expr = match ty {
+                Type::Int | Type::Bool | Type::Unknown => Expr::Local { slot, variable },
+                _ => Expr::Place(Box::new(Place {
+                    slot,
+                    size: ty.size(),
+                    variable: Some(variable),
+                    indices: Vec::new(),
+                })),
+            };
+            return Typed { expr, ty };
+        }
+        match name.as_str() {
+            "RANKS" => return Typed::int(Expr::Ranks),
+            "NODES" | "LOCAL_RANKS" => {
+                self.not_yet(path, format!("`{name}`"));
+            }
+            "input" | "output" | "data" | "scratch" => {
+                self.syntax(path, format!("`{name}` is a buffer, no number"))
+                    .help("chunks are moved by assignment: `output[r][c] = input[s][c];`");
+            }
+            _ if self.hidden.contains(&name) => {
+                self.syntax(path, format!("`{name}` is a variable outside this fn"))
+                    .help("a nested fn sees its parameters, `RANKS` and the buffers; pass it as an argument");
+            }
+            _ => {
+                self.syntax(path, format!("nothing here is called `{name}`"));
+            }
+        }
+        Typed::unknown()
+    }
+
+    fn unary(&mut self, unary: &syn::ExprUnary) -> Typed {
+        // The lowest number is a literal only together with its sign.
+        if let (UnOp::Neg(_), syn::Expr::Lit(lit)) = (&unary.op, &*unary.expr)
+            && let Lit::Int(digits) = &lit.lit
+            && let Ok(number) = format!("-{}", digits.base10_digits()).parse()
+        {
+            return Typed::int(Expr::Const(number));
+        }
+        let loc = self.places.of(unary);
+        match unary.op {
+            UnOp::Neg(_) => {
+                let operand = self.int(&unary.expr, "what `-` negates");
+                Typed::int(Expr::Unary(Unary::Neg, Box::new(operand), loc))
+            }
+            UnOp::Not(_) => {
+                let operand = self.expr(&unary.expr);
+                let op = match operand.ty {
+                    Type::Bool => Unary::Negate,
+                    Type::Int | Type::Unknown => Unary::Not,
+                    ref ty => {
+                        let message = format!("`!` is of integers and bools, but this is of type `{ty}`");
+                        self.syntax(&unary.expr, message);
+                        return Typed::unknown();
+                    }
+                };
+                Typed { expr: Expr::Unary(op, Box::new(operand.expr), loc), ty: operand.ty }
+            }
+            _ => {
+                self.outside(unary, "`*`", "there are no references: leave it out");
+                Typed::unknown()
+            }
+        }
+    }
+
+    fn binary(&mut self, binary: &syn::ExprBinary) -> Typed {
+        let Some((op, ty)) = binary_op(&binary.op) else {
+            self.outside(binary, "an assignment inside an expression", "make it a statement of its own");
+            return Typed::unknown();
+        };
+        let left = self.expr(&binary.left);
+        let right = self.expr(&binary.right);
+        let symbol = binary.op.to_token_stream().to_string();
+        // Bools can be compared for equality and joined bit by bit; everything else is of integers.
+        let bools = matches!(op, Op::And | Op::Or)
+            || (matches!(
+                op,
+                Op::Binary(Binary::Eq | Binary::Ne | Binary::BitAnd | Binary::BitOr | Binary::BitXor)
+            ) && left.ty == Type::Bool);
+        let wanted = if bools { Type::Bool } else { Type::Int };
+        let what = format!("an operand of `{symbol}`");
+        for (operand, side) in [(&left, &binary.left), (&right, &binary.right)] {
+            let loc = self.places.of(side);
+            self.wanted(&wanted, &operand.ty, loc, &what);
+        }
+        let loc = self.places.of(binary);
+        let pair = Box::new((left.expr, right.expr));
+        let expr = match op {
+            Op::And => Expr::And(pair),
+            Op::Or => Expr::Or(pair),
+            Op::Binary(op) => Expr::Binary(op, pair, loc),
+        };
+        Typed { expr, ty: ty.unwrap_or(wanted) }
+    }
+
+    fn cast(&mut self, cast: &syn::ExprCast) -> Typed {
+        let value = self.expr(&cast.expr);
+        let name = text(&cast.ty);
+        let loc = self.places.of(cast);
+        match (IntType::ALL.into_iter().find(|ty| ty.name == name), &value.ty) {
+            (None, _) => {
+                self.outside(
+                    &cast.ty,
+                    format!("a cast to `{name}`"),
+                    "cast to an integer type, or not at all",
+                );
+                Typed::unknown()
+            }
+            (Some(_), Type::Bool) => Typed::int(value.expr),
+            (Some(_), ty) if !Type::Int.agrees(ty) => {
+                self.syntax(&cast.expr, format!("a value of type `{ty}` is no number"));
+                Typed::unknown()
+            }
+            (Some(to), _) => Typed::int(Expr::Unary(Unary::Cast(to), Box::new(value.expr), loc)),
+        }
+    }
+
+    fn call(&mut self, call: &syn::ExprCall) -> Typed {
+        let name = text(&call.func);
+        let known = self.function_scope.iter().rev().find(|(known, _)| *known == name);
+        let Some(function) = known.map(|(_, function)| *function) else {
+            if name == "reduce" {
+                self.syntax(call, "`reduce(..)` combines chunks, and yields no number")
+                    .help("write it on the right of an assignment to a chunk");
+            } else {
+                let found = self.syntax(&call.func, format!("no fn here is called `{name}`"));
+                if ["min", "max", "std::cmp::min", "std::cmp::max"].contains(&name.as_str()) {
+                    found.help("write it as a method: `a.min(b)`");
+                } else {
+                    found.help("fns are defined inside the collective");
+                }
+            }
+            return Typed::unknown();
+        };
+        let (parameters, result) = {
+            let function = &self.functions[function as usize];
+            (function.parameters.clone(), function.result.clone())
+        };
+        if parameters.len() != call.args.len() {
+            let (wanted, given) = (parameters.len(), call.args.len());
+            self.syntax(call, format!("`{name}` takes {wanted} arguments, but {given} are given"));
+        }
+        let mut arguments = Vec::new();
+        for (i, argument) in call.args.iter().enumerate() {
+            let ty = parameters.get(i).unwrap_or(&Type::Unknown);
+            let what = format!("argument {} of `{name}`", i + 1);
+            arguments.push((ty.size(), self.typed(argument, ty, &what)));
+        }
+        let loc = self.places.of(call);
+        Typed { expr: Expr::Call(Box::new(Call { function, arguments, loc })), ty: result }
+    }
+
+    fn method(&mut self, call: &syn::ExprMethodCall) -> Typed {
+        let name = call.method.to_string();
+        let unary = match name.as_str() {
+            "abs" => Some(Unary::Abs),
+            "ilog2" => Some(Unary::Ilog2),
+            "is_power_of_two" => Some(Unary::IsPowerOfTwo),
+            _ => None,
+        };
+        let binary = match name.as_str() {
+            "min" => Some(Binary::Min),
+            "max" => Some(Binary::Max),
+            "pow" => Some(Binary::Pow),
+            "div_ceil" => Some(Binary::DivCeil),
+            "rem_euclid" => Some(Binary::RemEuclid),
+            _ => None,
+        };
+        if unary.is_none() && binary.is_none() {
+            if ["rev", "step_by"].contains(&name.as_str()) {
+                self.syntax(call, format!("`.{name}(..)` is of ranges, which stand in a `for`"));
+            } else {
+                let message = format!("the method `{name}`");
+                self.outside(&call.method, message, &format!("the methods of integers are {METHODS}"));
+            }
+            return Typed::unknown();
+        }
+        let receiver = self.int(&call.receiver, &format!("what `.{name}(..)` is called on"));
+        let wanted = usize::from(binary.is_some());
+        if call.args.len() != wanted {
+            let given = call.args.len();
+            self.syntax(call, format!("`.{name}(..)` takes {wanted} arguments, but {given} are given"));
+            return Typed::unknown();
+        }
+        let loc = self.places.of(call);
+        match (unary, binary) {
+            (Some(op), _) => {
+                let ty = if op == Unary::IsPowerOfTwo { Type::Bool } else { Type::Int };
+                Typed { expr: Expr::Unary(op, Box::new(receiver), loc), ty }
+            }
+            (None, Some(op)) => {
+                let argument = self.int(&call.args[0], &format!("the argument of `.{name}(..)`"));
+                Typed::int(Expr::Binary(op, Box::new((receiver, argument)), loc))
+            }
+            (None, None) => Typed::unknown(),
+        }
+    }
+
+    /// `base.0` or `base[i]` as a value.
+    fn part(&mut self, expr: &syn::Expr) -> Typed {
+        let Some((place, ty, spilled)) = self.place(expr) else { return Typed::unknown() };
+        let scalar = place.indices.is_empty() && matches!(ty, Type::Int | Type::Bool | Type::Unknown);
+        let expr = match place.variable {
+            Some(variable) if scalar && self.variables[variable as usize].ty == ty => {
+                Expr::Local { slot: place.slot, variable }
+            }
+            _ => Expr::Place(Box::new(place)),
+        };
+        match spilled {
+            Some((value, at)) => Typed { expr: Expr::Spill(Box::new((value, at, expr))), ty },
+            None => Typed { expr, ty },
+        }
+    }
+
+    /// A variable or a part of it, its type, and, where it is a part of a value without a name, that value with the
+    /// slot it is to be put to.
+    #[expect(clippy::type_complexity, reason = "three things that only this file takes apart")]
+    pub(super) fn place(&mut self, expr: &syn::Expr) -> Option<(Place, Type, Option<(Expr, u32)>)> {
+        match expr {
+            syn::Expr::Paren(paren) => self.place(&paren.expr),
+            syn::Expr::Group(group) => self.place(&group.expr),
+            syn::Expr::Field(field) => {
+                self.stray_attributes(&field.attrs);
+                let (mut place, ty, spilled) = self.deeper(expr, |p| p.place(&field.base)).flatten()?;
+                let index = match &field.member {
+                    Member::Unnamed(index) => index.index as usize,
+                    Member::Named(name) => {
+                        self.syntax(&field.member, format!("nothing here has a field `{name}`"))
+                            .help("the parts of a tuple are `.0`, `.1`, ..");
+                        return None;
+                    }
+                };
+                match &ty {
+                    Type::Tuple(items) if index < items.len() => {
+                        place.slot += items[..index].iter().map(Type::size).sum::<u32>();
+                        place.size = items[index].size();
+                        Some((place, items[index].clone(), spilled))
+                    }
+                    Type::Unknown => None,
+                    _ => {
+                        self.syntax(field, format!("a value of type `{ty}` has no part `.{index}`"));
+                        None
+                    }
+                }
+            }
+            syn::Expr::Index(indexed) => {
+                self.stray_attributes(&indexed.attrs);
+                let (mut place, ty, spilled) = self.deeper(expr, |p| p.place(&indexed.expr)).flatten()?;
+                let index = self.int(&indexed.index, "an index");
+                match ty {
+                    Type::Array(item, len) => {
+                        place.size = item.size();
+                        place.indices.push(Indexing { index, len, stride: place.size });
+                        Some((place, *item, spilled))
+                    }
+                    Type::Unknown => None,
+                    _ => {
+                        self.syntax(indexed, format!("a value of type `{ty}` has no index"));
+                        None
+                    }
+                }
+            }
+            _ => {
+                let value = self.expr(expr);
+                let size = value.ty.size();
+                match value.expr {
+                    Expr::Local { slot, variable } => {
+                        let place = Place { slot, size, variable: Some(variable), indices: Vec::new() };
+                        Some((place, value.ty, None))
+                    }
+                    Expr::Place(place) => Some((*place, value.ty, None)),
+                    _ if value.ty == Type::Unknown => None,
+                    value_expr => {
+                        let at = self.slots(size, expr);
+                        let place = Place { slot: at, size, variable: None, indices: Vec::new() };
+                        Some((place, value.ty, Some((value_expr, at))))
+                    }
+                }
+            }
+        }
+    }
+
+    fn array(&mut self, array: &syn::ExprArray) -> Typed {
+        let items: Vec<_> = array.elems.iter().map(|item| self.expr(item)).collect();
+        let Some(first) = items.first() else {
+            self.syntax(array, "an array without items").help("give it one");
+            return Typed::unknown();
+        };
+        let ty = Type::Array(Box::new(first.ty.clone()), items.len() as u32);
+        for (item, text) in items.iter().zip(&array.elems) {
+            let loc = self.places.of(text);
+            let first = items[0].ty.clone();
+            self.wanted(&first, &item.ty, loc, "an item of this array");
+        }
+        Typed { expr: items_of(items), ty }
+    }
+
+    fn repeat(&mut self, repeat: &syn::ExprRepeat) -> Typed {
+        let item = self.expr(&repeat.expr);
+        let Some(len) = array_len(&repeat.len) else {
+            self.syntax(&repeat.len, "the length of an array is a literal number, at least 1");
+            return Typed::unknown();
+        };
+        let size = item.ty.size();
+        let ty = Type::Array(Box::new(item.ty), len);
+        Typed { expr: Expr::Repeat(Box::new(item.expr), len, size), ty }
+    }
+
+    fn branch(&mut self, branch: &syn::ExprIf) -> Typed {
+        let condition = self.bool(&branch.cond, "the condition of an `if`");
+        let (then, ty) = self.block(&branch.then_branch);
+        let (otherwise, other) = match &branch.else_branch {
+            None => (super::Block::default(), Type::unit()),
+            Some((_, otherwise)) => match &**otherwise {
+                syn::Expr::Block(block) => {
+                    self.stray_attributes(&block.attrs);
+                    self.block(&block.block)
+                }
+                other => {
+                    let loc = self.head(other);
+                    let Typed { expr, ty } = self.expr(other);
+                    (super::Block { statements: Vec::new(), value: Some((loc, expr)) }, ty)
+                }
+            },
+        };
+        if !ty.agrees(&other) {
+            let message = format!("one branch of this `if` is of type `{ty}`, the other of type `{other}`");
+            self.syntax(branch, message);
+        }
+        // What a branch without a known type would be is known from the other.
+        let ty = if ty == Type::Unknown { other } else { ty };
+        Typed { expr: Expr::If(Box::new((condition, then, otherwise))), ty }
+    }
+
+    /// Reports an expression that is outside the language.
+    fn no_expression(&mut self, expr: &syn::Expr) {
+        let (what, instead) = match expr {
+            syn::Expr::Assign(_) => ("an assignment inside an expression", "make it a statement of its own"),
+            syn::Expr::Match(_) => ("`match`", "write `if`/`else`"),
+            syn::Expr::Let(_) => ("`if let`", "write a `let` and an `if`"),
+            syn::Expr::Loop(_) => ("`loop`", "write `while` with a condition, or `for` over a range"),
+            syn::Expr::While(_) | syn::Expr::ForLoop(_) => {
+                ("a loop inside an expression", "make it a statement of its own")
+            }
+            syn::Expr::Break(_) => ("`break`", "put the condition into a `while`"),
+            syn::Expr::Continue(_) => ("`continue`", "put the rest of the loop into an `if`"),
+            syn::Expr::Return(_) => {
+                ("`return`", "write `if`/`else`; a fn's value is its last expression, without `;`")
+            }
+            syn::Expr::Closure(_) => ("a closure", "write a nested `fn`"),
+            syn::Expr::Range(_) => {
+                ("a range as a value", "ranges stand in `for .. in` and in the index of a buffer")
+            }
+            syn::Expr::Reference(_) | syn::Expr::RawAddr(_) => {
+                ("a reference", "there are only values: leave the `&` out")
+            }
+            syn::Expr::Struct(_) => ("a struct", "write a tuple"),
+            syn::Expr::Macro(call) => {
+                let what = format!("`{}!`", text(&call.mac.path));
+                return self.outside(expr, what, "the only macro is `assert!`, a statement of its own");
+            }
+            syn::Expr::Unsafe(_) => ("`unsafe`", "nothing here needs it: leave it out"),
+            syn::Expr::Async(_) | syn::Expr::Await(_) | syn::Expr::Const(_) => {
+                ("this block", "write a plain block")
+            }
+            syn::Expr::Try(_) | syn::Expr::TryBlock(_) => ("`?`", "state requirements with `assert!`"),
+            syn::Expr::Infer(_) => ("`_` as a value", "write `let _ = ..`"),
+            _ => ("this expression", "use integers, bools, tuples, arrays, `if` and fns"),
+        };
+        self.outside(expr, what, instead);
+    }
+
+    pub(super) fn no_label(&mut self, label: Option<&syn::Label>) {
+        if let Some(label) = label {
+            self.outside(label, "a label", "leave it out; there is no `break`");
+        }
+    }
+}
+
+enum Op {
+    And,
+    Or,
+    Binary(Binary),
+}
+
+/// The operator, and its result's type where that is not its operands'. `None` for assignments.
+fn binary_op(op: &BinOp) -> Option<(Op, Option<Type>)> {
+    Some(match op {
+        BinOp::And(_) => (Op::And, None),
+        BinOp::Or(_) => (Op::Or, None),
+        BinOp::Add(_) => (Op::Binary(Binary::Add), None),
+        BinOp::Sub(_) => (Op::Binary(Binary::Sub), None),
+        BinOp::Mul(_) => (Op::Binary(Binary::Mul), None),
+        BinOp::Div(_) => (Op::Binary(Binary::Div), None),
+        BinOp::Rem(_) => (Op::Binary(Binary::Rem), None),
+        BinOp::BitXor(_) => (Op::Binary(Binary::BitXor), None),
+        BinOp::BitAnd(_) => (Op::Binary(Binary::BitAnd), None),
+        BinOp::BitOr(_) => (Op::Binary(Binary::BitOr), None),
+        BinOp::Shl(_) => (Op::Binary(Binary::Shl), None),
+        BinOp::Shr(_) => (Op::Binary(Binary::Shr), None),
+        BinOp::Eq(_) => (Op::Binary(Binary::Eq), Some(Type::Bool)),
+        BinOp::Lt(_) => (Op::Binary(Binary::Lt), Some(Type::Bool)),
+        BinOp::Le(_) => (Op::Binary(Binary::Le), Some(Type::Bool)),
+        BinOp::Ne(_) => (Op::Binary(Binary::Ne), Some(Type::Bool)),
+        BinOp::Ge(_) => (Op::Binary(Binary::Ge), Some(Type::Bool)),
+        BinOp::Gt(_) => (Op::Binary(Binary::Gt), Some(Type::Bool)),
+        _ => return None,
+    })
+}
+
+/// The operator of `x op= y`.
+pub(super) fn assigning_op(op: &BinOp) -> Option<Binary> {
+    Some(match op {
+        BinOp::AddAssign(_) => Binary::Add,
+        BinOp::SubAssign(_) => Binary::Sub,
+        BinOp::MulAssign(_) => Binary::Mul,
+        BinOp::DivAssign(_) => Binary::Div,
+        BinOp::RemAssign(_) => Binary::Rem,
+        BinOp::BitXorAssign(_) => Binary::BitXor,
+        BinOp::BitAndAssign(_) => Binary::BitAnd,
+        BinOp::BitOrAssign(_) => Binary::BitOr,
+        BinOp::ShlAssign(_) => Binary::Shl,
+        BinOp::ShrAssign(_) => Binary::Shr,
+        _ => return None,
+    })
+}
+
+/// The literal length of an array, at least 1.
+pub(super) fn array_len(expr: &syn::Expr) -> Option<u32> {
+    match expr {
+        syn::Expr::Lit(lit) => match &lit.lit {
+            Lit::Int(len) => len.base10_parse().ok().filter(|len| *len > 0),
+            _ => None,
+        },
+        syn::Expr::Group(group) => array_len(&group.expr),
+        _ => None,
+    }
+}
+
+fn items_of(items: Vec<Typed>) -> Expr {
+    Expr::Items(items.into_iter().map(|item| (item.ty.size(), item.expr)).collect())
+}

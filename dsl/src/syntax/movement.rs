@@ -1,0 +1,268 @@
+//! Statements that move data: assignments to chunks.
+
+use super::attribute::text;
+use super::lift::attributes;
+use super::parser::{Parser, Typed};
+use super::statement::buffer_root;
+use super::{Move, Operand, Ranks, Source, Type};
+use quadrille_compiler::ids::Buffer;
+use syn::{BinOp, RangeLimits};
+
+/// The ranks an operand names, as far as the text tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Many {
+    No,
+    All,
+    Group(u32),
+}
+
+impl Operand {
+    fn many(&self) -> Many {
+        match self.ranks {
+            Ranks::One(_) => Many::No,
+            Ranks::All => Many::All,
+            Ranks::Group { len, .. } => Many::Group(len),
+        }
+    }
+}
+
+impl Parser {
+    /// `left = right` or `left += right` with a buffer on the left. `None` where something was reported.
+    pub(super) fn movement(
+        &mut self,
+        left: &syn::Expr,
+        accumulate: bool,
+        right: &syn::Expr,
+    ) -> Option<Box<Move>> {
+        let dest = self.operand(left);
+        let source = self.source(right);
+        let (dest, source) = (dest?, source?);
+        if let Source::Sum(operands) = &source {
+            if accumulate && operands.len() > 1 {
+                self.outside(
+                    right,
+                    "a sum on the right of `+=`",
+                    "write `dst = dst + a + b`, which combines from left to right",
+                );
+                return None;
+            }
+            for (operand, text) in operands.iter().zip(terms(right)) {
+                self.pairing(dest.many(), operand.many(), text)?;
+            }
+        } else if accumulate {
+            self.outside(
+                right,
+                "`reduce(..)` on the right of `+=`",
+                "write `dst = reduce(..)`, or add one source after the other",
+            );
+            return None;
+        }
+        let id = self.moves;
+        self.moves += 1;
+        Some(Box::new(Move { id, dest, accumulate, source }))
+    }
+
+    /// Several ranks on the right go one by one with the same ranks on the left.
+    fn pairing(&mut self, dest: Many, source: Many, at: &syn::Expr) -> Option<()> {
+        if source == Many::No || source == dest {
+            return Some(());
+        }
+        if dest == Many::No {
+            let written = text(at);
+            self.syntax(at, "chunks of several ranks cannot be stored to one")
+                .help(format!("combine them with `reduce({written})`"));
+        } else {
+            self.syntax(at, "the two sides name different ranks, which do not go in pairs")
+                .help("name as many ranks on both sides, both by `..` or both by an array");
+        }
+        None
+    }
+
+    fn source(&mut self, right: &syn::Expr) -> Option<Source> {
+        match unwrapped(right) {
+            syn::Expr::Call(call) if text(&call.func) == "reduce" => self.reduce(call),
+            right => {
+                let operands: Vec<_> = terms(right).into_iter().map(|term| self.term(term)).collect();
+                Some(Source::Sum(operands.into_iter().collect::<Option<_>>()?))
+            }
+        }
+    }
+
+    fn reduce(&mut self, call: &syn::ExprCall) -> Option<Source> {
+        self.stray_attributes(&call.attrs);
+        let (Some(argument), 1) = (call.args.first(), call.args.len()) else {
+            self.syntax(call, "`reduce(..)` takes one argument")
+                .help("write `reduce(input[..][c])` or `reduce([a, b, c])`");
+            return None;
+        };
+        if let syn::Expr::Array(list) = unwrapped(argument) {
+            if list.elems.is_empty() {
+                self.syntax(call, "`reduce([])` combines nothing").help("give it at least one chunk");
+                return None;
+            }
+            let operands: Vec<_> = list.elems.iter().map(|term| self.term(term)).collect();
+            return Some(Source::Sum(operands.into_iter().collect::<Option<_>>()?));
+        }
+        let operand = self.operand(argument)?;
+        if operand.many() == Many::No {
+            self.syntax(call, "`reduce(..)` of one rank's chunk")
+                .help("name the ranks, as in `reduce(input[..][c])`, or list chunks: `reduce([a, b])`");
+            return None;
+        }
+        Some(Source::Reduce(operand))
+    }
+
+    /// One operand of a sum.
+    fn term(&mut self, term: &syn::Expr) -> Option<Operand> {
+        match term {
+            syn::Expr::Group(group) => self.term(&group.expr),
+            syn::Expr::Call(call) if text(&call.func) == "reduce" => {
+                self.outside(
+                    call,
+                    "`reduce(..)` inside a sum",
+                    "store one of them first, then add the other",
+                );
+                None
+            }
+            syn::Expr::Paren(paren) if matches!(unwrapped(term), syn::Expr::Binary(_)) => {
+                self.outside(
+                    paren,
+                    "a sum in parentheses",
+                    "chunks are combined from left to right: leave the parentheses out, or store one sum first",
+                );
+                None
+            }
+            syn::Expr::Paren(paren) => self.term(&paren.expr),
+            syn::Expr::Binary(binary)
+                if terms(&binary.left).into_iter().any(|t| buffer_root(t).is_some()) =>
+            {
+                let what = format!("`{}` on chunks", quote::ToTokens::to_token_stream(&binary.op));
+                self.outside(
+                    binary,
+                    what,
+                    "chunks are combined by `+`, which stands for the call's operator",
+                );
+                None
+            }
+            _ if buffer_root(term).is_some() => self.operand(term),
+            _ => {
+                self.syntax(term, "no chunk; only chunks can be stored to chunks")
+                    .help("write chunks as `input[rank][chunk]`");
+                None
+            }
+        }
+    }
+
+    /// `buffer[ranks][chunks]`.
+    fn operand(&mut self, expr: &syn::Expr) -> Option<Operand> {
+        let shape = || -> Option<(&syn::Expr, &syn::ExprIndex, &syn::ExprIndex)> {
+            let syn::Expr::Index(outer) = unwrapped(expr) else { return None };
+            let syn::Expr::Index(inner) = unwrapped(&outer.expr) else { return None };
+            Some((unwrapped(&inner.expr), inner, outer))
+        };
+        let found = shape().filter(|(base, ..)| matches!(base, syn::Expr::Path(_)));
+        let Some((base, inner, outer)) = found else {
+            let name = buffer_root(expr).unwrap_or_else(|| "data".to_owned());
+            self.syntax(expr, "no chunk").help(format!("write chunks as `{name}[rank][chunk]`"));
+            return None;
+        };
+        for attributes in [attributes(base), &inner.attrs, &outer.attrs] {
+            self.stray_attributes(attributes);
+        }
+        let buffer = self.buffer(base);
+        let ranks = self.ranks(&inner.index);
+        let (start, end) = match unwrapped(&outer.index) {
+            syn::Expr::Range(range) => {
+                let (Some(start), Some(end)) = (&range.start, &range.end) else {
+                    self.syntax(range, "a range of chunks has two ends").help("write `a..b`");
+                    return None;
+                };
+                let start = self.int(start, "the start of a range");
+                let end = self.int(end, "the end of a range");
+                (start, Some((end, matches!(range.limits, RangeLimits::Closed(_)))))
+            }
+            chunk => (self.int(chunk, "the index of a chunk"), None),
+        };
+        Some(Operand { buffer: buffer?, ranks: ranks?, start, end })
+    }
+
+    fn buffer(&mut self, base: &syn::Expr) -> Option<Buffer> {
+        let name = text(base);
+        if name == "scratch" {
+            self.not_yet(base, "`scratch`");
+            return None;
+        }
+        let Some(buffer) = Buffer::ALL.into_iter().find(|buffer| buffer.name() == name) else {
+            self.syntax(base, format!("no buffer is called `{name}`"));
+            return None;
+        };
+        match (buffer, self.in_place) {
+            (Buffer::Data, true) | (Buffer::Input | Buffer::Output, false) => Some(buffer),
+            (_, true) => {
+                self.syntax(base, format!("an `in_place` collective has no `{name}`"))
+                    .help("its one buffer is `data`");
+                None
+            }
+            (_, false) => {
+                self.syntax(base, "only an `in_place` collective has `data`")
+                    .help("use `input` and `output`, or add the option `in_place`");
+                None
+            }
+        }
+    }
+
+    fn ranks(&mut self, index: &syn::Expr) -> Option<Ranks> {
+        if let syn::Expr::Range(range) = unwrapped(index) {
+            if range.start.is_none() && range.end.is_none() {
+                return Some(Ranks::All);
+            }
+            self.outside(
+                range,
+                "a range of ranks",
+                "write `..` for all ranks, an array of ranks, or a `for`",
+            );
+            return None;
+        }
+        let Typed { expr, ty } = self.expr(index);
+        match ty {
+            Type::Int => Some(Ranks::One(expr)),
+            Type::Array(item, len) if *item == Type::Int => {
+                let at = self.slots(len, index);
+                Some(Ranks::Group { value: expr, at, len })
+            }
+            Type::Unknown => None,
+            ty => {
+                self.syntax(index, format!("ranks are numbers, but this is of type `{ty}`"));
+                None
+            }
+        }
+    }
+}
+
+/// The terms of `a + b + c`, from left to right.
+fn terms(expr: &syn::Expr) -> Vec<&syn::Expr> {
+    let mut terms = Vec::new();
+    let mut at = unwrapped(expr);
+    if let syn::Expr::Call(call) = at
+        && let Some(argument) = call.args.first()
+        && let syn::Expr::Array(list) = unwrapped(argument)
+    {
+        return list.elems.iter().collect();
+    }
+    while let syn::Expr::Binary(syn::ExprBinary { left, op: BinOp::Add(_), right, .. }) = at {
+        terms.push(&**right);
+        at = unwrapped(left);
+    }
+    terms.push(at);
+    terms.reverse();
+    terms
+}
+
+/// Without parentheses around it.
+fn unwrapped(expr: &syn::Expr) -> &syn::Expr {
+    match expr {
+        syn::Expr::Paren(paren) => unwrapped(&paren.expr),
+        syn::Expr::Group(group) => unwrapped(&group.expr),
+        _ => expr,
+    }
+}

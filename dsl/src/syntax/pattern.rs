@@ -1,0 +1,147 @@
+//! Patterns of `let`, and written types.
+
+use super::attribute::text;
+use super::expression::array_len;
+use super::parser::Parser;
+use super::{Function, Type};
+use crate::arithmetic::IntType;
+use syn::{FnArg, Pat, ReturnType};
+
+impl Parser {
+    /// Binds the names of `pattern` to a value of type `ty` in the slots from `slot`.
+    pub(super) fn pattern(&mut self, pattern: &Pat, ty: &Type, slot: u32) {
+        match pattern {
+            Pat::Wild(_) => {}
+            Pat::Paren(paren) => self.pattern(&paren.pat, ty, slot),
+            Pat::Type(typed) => {
+                let written = self.ty(&typed.ty);
+                let loc = self.places.of(&typed.ty);
+                self.wanted(ty, &written, loc, "the value");
+                self.pattern(&typed.pat, &if *ty == Type::Unknown { written } else { ty.clone() }, slot);
+            }
+            Pat::Ident(ident) if ident.by_ref.is_some() => {
+                self.outside(pattern, "`ref`", "there are only values: leave it out");
+            }
+            Pat::Ident(ident) if ident.subpat.is_some() => {
+                self.outside(pattern, "`@`", "bind the parts by a second `let`");
+            }
+            Pat::Ident(ident) => self.bind(&ident.ident, ty.clone(), slot, ident.mutability.is_some()),
+            Pat::Tuple(tuple) => {
+                let unknown;
+                let items = match ty {
+                    Type::Tuple(items) if items.len() == tuple.elems.len() => items,
+                    _ => {
+                        if *ty != Type::Unknown {
+                            let message = format!(
+                                "a pattern of {} parts cannot take a value of type `{ty}`",
+                                tuple.elems.len()
+                            );
+                            self.syntax(pattern, message);
+                        }
+                        unknown = vec![Type::Unknown; tuple.elems.len()];
+                        &unknown
+                    }
+                };
+                let mut at = slot;
+                for (part, ty) in tuple.elems.iter().zip(items) {
+                    self.pattern(part, ty, at);
+                    at += ty.size();
+                }
+            }
+            _ => self.outside(pattern, "this pattern", "bind names, `_`, or tuples of them"),
+        }
+    }
+
+    /// A written type.
+    pub(super) fn ty(&mut self, ty: &syn::Type) -> Type {
+        match ty {
+            syn::Type::Paren(paren) => self.ty(&paren.elem),
+            syn::Type::Group(group) => self.ty(&group.elem),
+            syn::Type::Infer(_) => {
+                self.outside(ty, "`_` as a type", "write the type, or leave it out");
+                Type::Unknown
+            }
+            syn::Type::Tuple(tuple) => Type::Tuple(tuple.elems.iter().map(|item| self.ty(item)).collect()),
+            syn::Type::Array(array) => {
+                let item = self.ty(&array.elem);
+                match array_len(&array.len) {
+                    Some(len) => Type::Array(Box::new(item), len),
+                    None => {
+                        self.syntax(&array.len, "the length of an array is a literal number, at least 1");
+                        Type::Unknown
+                    }
+                }
+            }
+            syn::Type::Path(_) => match text(ty).as_str() {
+                "bool" => Type::Bool,
+                name if IntType::ALL.iter().any(|known| known.name == name) => Type::Int,
+                name => {
+                    let what = format!("the type `{name}`");
+                    self.outside(ty, what, "the types are integers, `bool`, tuples and arrays");
+                    Type::Unknown
+                }
+            },
+            _ => {
+                self.outside(ty, "this type", "the types are integers, `bool`, tuples and arrays");
+                Type::Unknown
+            }
+        }
+    }
+
+    /// Makes a nested fn known, with an empty body.
+    pub(super) fn declare(&mut self, item: &syn::ItemFn) {
+        self.stray_attributes(&item.attrs);
+        self.plain_fn(&item.sig);
+        let mut parameters = Vec::new();
+        for input in &item.sig.inputs {
+            parameters.push(match input {
+                FnArg::Typed(input) => self.ty(&input.ty),
+                FnArg::Receiver(receiver) => {
+                    self.outside(receiver, "`self`", "write a parameter with a name and a type");
+                    Type::Unknown
+                }
+            });
+        }
+        let result = match &item.sig.output {
+            ReturnType::Default => Type::unit(),
+            ReturnType::Type(_, ty) => self.ty(ty),
+        };
+        let name = item.sig.ident.to_string();
+        if name == "reduce" {
+            self.syntax(&item.sig.ident, "`reduce` is a name of the language; no fn can have it")
+                .help("choose another name");
+        }
+        self.function_scope.push((name.clone(), self.functions.len() as u32));
+        let body = super::Block::default();
+        self.functions.push(Function { name, parameters, result, frame: 0, depth: 0, body });
+    }
+
+    /// Reads the body of a nested fn, declared as number `function`.
+    pub(super) fn define(&mut self, item: &syn::ItemFn, function: u32) {
+        let declared = &self.functions[function as usize];
+        let (name, result) = (declared.name.clone(), declared.result.clone());
+        let parameters = declared.parameters.clone();
+        let body = self.body(&name, result.clone(), |parser| {
+            // Slots of all parameters first: that is where a call puts them.
+            let mut slots = Vec::new();
+            for (input, ty) in item.sig.inputs.iter().zip(&parameters) {
+                slots.push(parser.slots(ty.size(), input));
+            }
+            for ((input, ty), slot) in item.sig.inputs.iter().zip(&parameters).zip(slots) {
+                if let FnArg::Typed(input) = input {
+                    parser.pattern(&input.pat, ty, slot);
+                }
+            }
+            let (block, ty) = parser.block(&item.block);
+            if !result.agrees(&ty) {
+                let place = match item.block.stmts.last() {
+                    Some(last) => parser.places.of(last),
+                    None => parser.places.of(&item.sig.ident),
+                };
+                parser.wanted(&result, &ty, place, "the value of this fn");
+            }
+            block
+        });
+        self.functions[function as usize] = Function { parameters, ..body };
+    }
+}

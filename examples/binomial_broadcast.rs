@@ -1,0 +1,23 @@
+//! Binomial broadcast: for small messages, where the time goes into hops and not into bytes.
+//!
+//! The ranks that have the message double with every hop: ceil(log2 N) hops, in each of which a rank that has it sends
+//! all of it to one that has not.
+
+use quadrille::collective;
+
+/// In each round every rank that has the message sends it `have` ranks further on.
+#[collective(broadcast, ranks = 2..=8, root = 0)]
+pub fn binomial_broadcast() {
+    output[0][0] = input[0][0];
+    let mut have = 1;
+    while have < RANKS {
+        for r in 0..have.min(RANKS - have) {
+            output[r + have][0] = output[r][0];
+        }
+        have *= 2;
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    quadrille::example::run(binomial_broadcast())
+}
