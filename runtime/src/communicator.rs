@@ -7,12 +7,12 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::launch::Queued;
 use crate::world::{Freed, Shared, State};
-use quadrille_compiler::abi::{CounterLayout, StatusRecord};
 use quadrille_compiler::ids::Rank;
-use std::collections::VecDeque;
+use quadrille_vgpu::Fault;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
 const ALIGNMENT: u64 = 256;
@@ -212,7 +212,20 @@ impl Window {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        state.gpus.read(self.memory.rank, self.address(), self.len())
+        state.gpus.read(self.address(), self.len()).map_err(|fault| match fault {
+            Fault::Uninitialized(_) => {
+                let (rank, window) = (self.memory.rank, self.memory.index);
+                // The most bytes that can be read: all written.
+                let (mut written, mut end) = (0, self.len());
+                while written + 1 < end {
+                    let middle = written.midpoint(end);
+                    let readable = state.gpus.read(self.address(), middle).is_ok();
+                    (written, end) = if readable { (middle, end) } else { (written, middle) };
+                }
+                Error::Unwritten { rank, window, offset: self.range.start + written }
+            }
+            fault => Error::Machine(Box::new(fault)),
+        })
     }
 
     fn address(&self) -> u64 {
@@ -220,12 +233,12 @@ impl Window {
     }
 
     /// The state, if no call that has not run uses the window.
-    fn settled(&self) -> Result<std::sync::MutexGuard<'_, State>, Error> {
-        let Memory { group, rank, index, .. } = &*self.memory;
+    fn settled(&self) -> Result<MutexGuard<'_, State>, Error> {
+        let (rank, window) = (self.memory.rank, self.memory.index);
+        let group = &self.memory.group;
         let mut state = group.shared.lock();
-        let window = *index;
-        if group.live(&mut state.groups)?.uses(window) {
-            return Err(Error::Busy { rank: *rank, window });
+        if group.live(&mut state.groups)?.uses(rank, window) {
+            return Err(Error::Busy { rank, window });
         }
         Ok(state)
     }
@@ -233,10 +246,7 @@ impl Window {
 
 impl GroupHandle {
     /// The group, unless a failure has ended it.
-    pub(crate) fn live<'a>(
-        &self,
-        groups: &'a mut std::collections::BTreeMap<u64, Group>,
-    ) -> Result<&'a mut Group, Error> {
+    pub(crate) fn live<'a>(&self, groups: &'a mut BTreeMap<u64, Group>) -> Result<&'a mut Group, Error> {
         let group = groups.get_mut(&self.id).ok_or(Error::NoGroup)?;
         match &group.failed {
             Some(failure) => Err(Error::Poisoned(failure.clone())),
@@ -260,22 +270,20 @@ impl Group {
         }
     }
 
-    /// Bytes of a rank's counter region and status record.
-    pub(crate) fn sizes(layout: CounterLayout) -> (u64, u64) {
-        (layout.bytes(), StatusRecord::BYTES)
-    }
-
-    /// Whether a call that has not run uses a window, on whichever rank: peers reach into it too.
-    pub(crate) fn uses(&self, window: usize) -> bool {
-        self.queue.iter().flatten().any(|call| call.views().any(|view| view.window == window))
+    /// Whether a call of `rank` that has not run uses its memory of a window. Peers' calls touch that memory only
+    /// while such a call runs.
+    pub(crate) fn uses(&self, rank: Rank, window: usize) -> bool {
+        let queue = self.queue.get(rank.0 as usize);
+        queue.into_iter().flatten().any(|call| call.views().any(|view| view.window == window))
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.address != 0 {
-            let Memory { group, index, address, .. } = self;
-            group.shared.free(Freed::Window { group: group.id, window: *index, address: *address });
+            let Memory { group, rank, index, address, .. } = self;
+            let freed = Freed::Window { group: group.id, rank: *rank, window: *index, address: *address };
+            group.shared.free(freed);
         }
     }
 }

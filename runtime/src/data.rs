@@ -7,6 +7,7 @@ use half::bf16;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Location, Rank};
 use quadrille_compiler::kind::{Expected, Shape};
+use quadrille_compiler::program::Program;
 use std::fmt;
 use std::ops::Range;
 
@@ -67,47 +68,164 @@ pub fn result_units(shape: &Shape, rank: Rank) -> Range<u32> {
     first..first + output_units(shape)
 }
 
-/// Elements of one chunk but the last ones, which may be shorter or empty: `count` over C, rounded up to 16 bytes.
-pub fn chunk_elements(shape: &Shape, count: u64, dtype: DType) -> u64 {
-    let vector = 16 / dtype.bytes() as u64;
-    count.div_ceil(u64::from(shape.chunks)).next_multiple_of(vector)
+/// A message: everything that sizes and values follow from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// Kind, world size, chunks and placement.
+    pub shape: Shape,
+    /// All chunks of a unit are equally long.
+    pub divisible: bool,
+    /// Elements of a unit.
+    pub count: u64,
+    /// Element type.
+    pub dtype: DType,
 }
 
-/// What each rank contributes, in bytes of `dtype`, for units of `count` elements.
-pub fn inputs(shape: &Shape, count: u64, dtype: DType, pattern: Pattern) -> Vec<Vec<u8>> {
-    let reduces = matches!(in_units(shape).expected(Rank(0), 0), Expected::Reduced { .. });
-    let ranks = u64::from(shape.ranks);
-    let shift = u64::from(pattern.shift());
-    // The largest integer up to which all are exact.
-    let exact = 1u64 << match dtype {
-        DType::F32 => 24,
-        DType::Bf16 => 8,
-    };
-    let dense = exact / ranks;
-    let value = |rank: u64, elements: u64, i: u64| match pattern {
-        _ if !reduces => mixed(rank * elements + i, shift, 127),
-        Pattern::OneHot { .. } if (i + shift) % ranks == rank => mixed(i, shift, 127),
-        Pattern::OneHot { .. } => 0,
-        Pattern::Dense { .. } if dense > 0 => mixed(rank * elements + i, shift, dense.min(127)),
-        Pattern::Dense { .. } => u64::from((i + shift + rank) % ranks < exact),
-    };
-    (0..shape.ranks)
-        .map(|rank| {
-            let elements = u64::from(input_units(shape, Rank(rank))) * count;
-            let mut bytes = Vec::with_capacity(elements as usize * dtype.bytes());
-            for i in 0..elements {
-                encode(value(u64::from(rank), elements, i) as f64, dtype, &mut bytes);
+impl Message {
+    /// The message of a program's call.
+    pub fn new(program: &Program, count: u64, dtype: DType) -> Message {
+        Message { shape: program.shape, divisible: program.divisible, count, dtype }
+    }
+
+    /// Bytes of a unit.
+    fn unit(&self) -> usize {
+        self.count as usize * self.dtype.bytes()
+    }
+
+    /// Elements of one chunk but the last ones, which may be shorter or empty: count / C, rounded up to 16 bytes
+    /// unless all are equally long.
+    pub fn chunk_elements(&self) -> u64 {
+        let elements = self.count.div_ceil(u64::from(self.shape.chunks));
+        if self.divisible { elements } else { elements.next_multiple_of(16 / self.dtype.bytes() as u64) }
+    }
+
+    /// What each rank contributes, in bytes.
+    pub fn inputs(&self, pattern: Pattern) -> Vec<Vec<u8>> {
+        let Message { shape, count, dtype, .. } = *self;
+        let reduces = matches!(in_units(&shape).expected(Rank(0), 0), Expected::Reduced { .. });
+        let ranks = u64::from(shape.ranks);
+        let shift = u64::from(pattern.shift());
+        // The largest integer up to which all are exact.
+        let exact = 1u64
+            << match dtype {
+                DType::F32 => 24,
+                DType::Bf16 => 8,
+            };
+        let dense = exact / ranks;
+        let value = |rank: u64, elements: u64, i: u64| match pattern {
+            _ if !reduces => mixed(rank * elements + i, shift, 127),
+            Pattern::OneHot { .. } if (i + shift) % ranks == rank => mixed(i, shift, 127),
+            Pattern::OneHot { .. } => 0,
+            Pattern::Dense { .. } if dense > 0 => mixed(rank * elements + i, shift, dense.min(127)),
+            Pattern::Dense { .. } => u64::from((i + shift + rank) % ranks < exact),
+        };
+        (0..shape.ranks)
+            .map(|rank| {
+                let elements = u64::from(input_units(&shape, Rank(rank))) * count;
+                let mut bytes = Vec::with_capacity(elements as usize * dtype.bytes());
+                for i in 0..elements {
+                    encode(value(u64::from(rank), elements, i) as f64, dtype, &mut bytes);
+                }
+                bytes
+            })
+            .collect()
+    }
+
+    /// What each rank must receive: reduced in f64 over the ranks in order and rounded once; copied where the kind
+    /// copies. Where a partial result is not exact in the type, a right program may differ from it.
+    ///
+    /// `inputs` are as [`Message::inputs`] makes them. What is missing there is missing in the results.
+    pub fn reference(&self, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let Message { dtype, .. } = *self;
+        let shape = in_units(&self.shape);
+        let unit = self.unit();
+        let part = |rank: usize, index: u32| {
+            let start = index as usize * unit;
+            inputs.get(rank).and_then(|input| input.get(start..start + unit)).unwrap_or_default()
+        };
+        let combine = match op {
+            RedOp::Sum => |a: f64, b: f64| a + b,
+        };
+        let reduced = |index: u32| {
+            let mut sums: Vec<f64> = decode(part(0, index), dtype).collect();
+            for rank in 1..inputs.len() {
+                for (sum, value) in sums.iter_mut().zip(decode(part(rank, index), dtype)) {
+                    *sum = combine(*sum, value);
+                }
             }
+            let mut bytes = Vec::with_capacity(unit);
+            sums.into_iter().for_each(|sum| encode(sum, dtype, &mut bytes));
             bytes
-        })
-        .collect()
+        };
+        // All ranks of an all-reduce expect the same unit.
+        let mut known: Option<(u32, Vec<u8>)> = None;
+        (0..shape.ranks)
+            .map(|rank| {
+                let mut output = Vec::with_capacity(unit * output_units(&shape) as usize);
+                for chunk in 0..shape.output_chunks() {
+                    match shape.expected(Rank(rank), chunk) {
+                        Expected::Copied(from) => output.extend(part(from.rank.0 as usize, from.chunk)),
+                        Expected::Reduced { chunk } => {
+                            let (_, bytes) = known
+                                .take_if(|(index, _)| *index == chunk)
+                                .unwrap_or_else(|| (chunk, reduced(chunk)));
+                            output.extend(&bytes);
+                            known = Some((chunk, bytes));
+                        }
+                    }
+                }
+                output
+            })
+            .collect()
+    }
+
+    /// Compares results with what they should be, bit by bit. An element that is missing at the end of a result is
+    /// wrong (and shown as NaN); elements past the end are, too.
+    pub fn compare(&self, expected: &[Vec<u8>], results: &[Vec<u8>]) -> Comparison {
+        let mut comparison = Comparison::default();
+        for rank in 0..expected.len().max(results.len()) {
+            let of = |lists: &'_ [Vec<u8>]| lists.get(rank).cloned().unwrap_or_default();
+            self.compare_rank(Rank(rank as u32), &of(expected), &of(results), &mut comparison);
+        }
+        comparison
+    }
+
+    fn compare_rank(&self, rank: Rank, expected: &[u8], result: &[u8], comparison: &mut Comparison) {
+        let size = self.dtype.bytes();
+        let elements = expected.len().max(result.len()).div_ceil(size);
+        comparison.elements += elements as u64;
+        if expected == result {
+            return;
+        }
+        let value = |element: &[u8]| decode(element, self.dtype).next().unwrap_or(f64::NAN);
+        let mut shown = 0;
+        for i in 0..elements {
+            let at =
+                |bytes: &'_ [u8]| bytes.get(i * size..(i + 1) * size).map(<[u8]>::to_vec).unwrap_or_default();
+            let (want, have) = (at(expected), at(result));
+            if !want.is_empty() && want == have {
+                continue;
+            }
+            comparison.wrong += 1;
+            if shown < Comparison::SHOWN {
+                shown += 1;
+                let element = i as u64;
+                let (unit, position) = (element / self.count.max(1), element % self.count.max(1));
+                let chunk = unit * u64::from(self.shape.chunks) + position / self.chunk_elements().max(1);
+                let (expected, got) = (value(&want), value(&have));
+                comparison.first.push(Wrong { rank, element, chunk: chunk as u32, expected, got });
+            }
+        }
+    }
 }
 
 /// 1 to `most`: different for neighbours (any `most` in a row that begin at a multiple of it), and between such rows
 /// offset at random, so that no distance between positions keeps the value.
 fn mixed(position: u64, shift: u64, most: u64) -> u64 {
-    let row = (position / most).wrapping_add(shift.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let random = (row ^ (row >> 31)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let row = (position / most + (shift << 32) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    // The finalizer of splitmix64 (Steele, Lea, Flood).
+    let random = (row ^ (row >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let random = (random ^ (random >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     1 + (position % most + (random >> 33)) % most
 }
 
@@ -125,54 +243,6 @@ pub fn decode(bytes: &[u8], dtype: DType) -> impl ExactSizeIterator<Item = f64> 
         (DType::Bf16, &[a, b]) => f64::from(bf16::from_le_bytes([a, b])),
         _ => f64::NAN,
     })
-}
-
-/// What each rank must receive: reduced in f64 over the ranks in order and rounded once; copied where the kind
-/// copies. Where a partial result is not exact in the type, a right program may differ from it.
-///
-/// `inputs` are as [`inputs`] makes them: [`input_units`] of `count` elements each. What is missing there is missing
-/// in the results.
-pub fn reference(shape: &Shape, count: u64, dtype: DType, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let shape = in_units(shape);
-    let unit = count as usize * dtype.bytes();
-    let part = |rank: usize, index: u32| {
-        let start = index as usize * unit;
-        inputs.get(rank).and_then(|input| input.get(start..start + unit)).unwrap_or_default()
-    };
-    let combine = match op {
-        RedOp::Sum => |a: f64, b: f64| a + b,
-    };
-    let reduced = |index: u32| {
-        let mut sums: Vec<f64> = decode(part(0, index), dtype).collect();
-        for rank in 1..inputs.len() {
-            for (sum, value) in sums.iter_mut().zip(decode(part(rank, index), dtype)) {
-                *sum = combine(*sum, value);
-            }
-        }
-        let mut bytes = Vec::with_capacity(unit);
-        sums.into_iter().for_each(|sum| encode(sum, dtype, &mut bytes));
-        bytes
-    };
-    // All ranks of an all-reduce expect the same unit.
-    let mut known: Option<(u32, Vec<u8>)> = None;
-    (0..shape.ranks)
-        .map(|rank| {
-            let mut output = Vec::with_capacity(unit * output_units(&shape) as usize);
-            for chunk in 0..shape.output_chunks() {
-                match shape.expected(Rank(rank), chunk) {
-                    Expected::Copied(from) => output.extend(part(from.rank.0 as usize, from.chunk)),
-                    Expected::Reduced { chunk } => {
-                        let (_, bytes) = known
-                            .take_if(|(index, _)| *index == chunk)
-                            .unwrap_or_else(|| (chunk, reduced(chunk)));
-                        output.extend(&bytes);
-                        known = Some((chunk, bytes));
-                    }
-                }
-            }
-            output
-        })
-        .collect()
 }
 
 /// One wrong element.
@@ -227,49 +297,126 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Compares results with what they should be, bit by bit. An element that is missing at the end of a result is
-/// wrong (and shown as NaN); elements past the end are, too.
-pub fn compare(
-    shape: &Shape,
-    count: u64,
-    dtype: DType,
-    expected: &[Vec<u8>],
-    results: &[Vec<u8>],
-) -> Comparison {
-    let size = dtype.bytes();
-    let length = chunk_elements(shape, count, dtype).max(1);
-    let value = |element: Option<&[u8]>| element.and_then(|e| decode(e, dtype).next()).unwrap_or(f64::NAN);
-    let mut comparison = Comparison::default();
-    for rank in 0..expected.len().max(results.len()) {
-        let none = Vec::new();
-        let (expected, got) = (expected.get(rank).unwrap_or(&none), results.get(rank).unwrap_or(&none));
-        let elements = expected.len().max(got.len()).div_ceil(size);
-        comparison.elements += elements as u64;
-        if expected == got {
-            continue;
-        }
-        let at = |bytes: &'_ [u8], i: usize| bytes.get(i * size..(i + 1) * size).map(<[u8]>::to_vec);
-        let mut shown = 0;
-        for i in 0..elements {
-            let (want, have) = (at(expected, i), at(got, i));
-            if want.is_some() && want == have {
-                continue;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quadrille_compiler::kind::Kind;
+
+    fn message(shape: Shape, count: u64, dtype: DType) -> Message {
+        Message { shape, divisible: false, count, dtype }
+    }
+
+    fn shape(kind: Kind, ranks: u32, in_place: bool) -> Shape {
+        Shape { kind, ranks, chunks: ranks, in_place, root: Rank(0) }
+    }
+
+    fn numbers(lists: &[Vec<f32>]) -> Vec<Vec<u8>> {
+        lists.iter().map(|list| list.iter().flat_map(|x| x.to_le_bytes()).collect()).collect()
+    }
+
+    /// The result of a kind on 2 ranks with a count of 2, for f32.
+    fn results(kind: Kind, inputs: &[Vec<f32>]) -> Vec<Vec<f64>> {
+        let message = message(shape(kind, 2, false), 2, DType::F32);
+        let outputs = message.reference(RedOp::Sum, &numbers(inputs));
+        outputs.iter().map(|output| decode(output, DType::F32).collect()).collect()
+    }
+
+    #[test]
+    fn references_are_what_the_kinds_say() {
+        let two = [vec![1.0, 2.0], vec![10.0, 20.0]];
+        let four = [vec![1.0, 2.0, 3.0, 4.0], vec![10.0, 20.0, 30.0, 40.0]];
+        assert_eq!(results(Kind::AllReduce, &two), [[11.0, 22.0]; 2]);
+        assert_eq!(results(Kind::AllGather, &two), [[1.0, 2.0, 10.0, 20.0]; 2]);
+        assert_eq!(results(Kind::ReduceScatter, &four), [[11.0, 22.0], [33.0, 44.0]]);
+        assert_eq!(results(Kind::AllToAll, &four), [[1.0, 2.0, 10.0, 20.0], [3.0, 4.0, 30.0, 40.0]]);
+        assert_eq!(results(Kind::Broadcast, &[two[0].clone(), vec![]]), [[1.0, 2.0]; 2]);
+    }
+
+    #[test]
+    fn in_place_buffers_hold_what_the_kinds_say() {
+        let placed = |kind, rank| placement(&shape(kind, 3, true), Rank(rank));
+        assert_eq!(placed(Kind::AllGather, 1), [(1, 0)]);
+        assert_eq!(placed(Kind::ReduceScatter, 1), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(placed(Kind::Broadcast, 0), [(0, 0)]);
+        assert_eq!(placed(Kind::Broadcast, 1), []);
+        assert_eq!(placement(&shape(Kind::Broadcast, 3, false), Rank(1)), []);
+        assert_eq!(placement(&shape(Kind::AllGather, 3, false), Rank(1)), [(0, 0)]);
+        let result = |kind, in_place| result_units(&shape(kind, 3, in_place), Rank(1));
+        assert_eq!(result(Kind::ReduceScatter, true), 1..2);
+        assert_eq!(result(Kind::ReduceScatter, false), 0..1);
+        assert_eq!(result(Kind::AllGather, true), 0..3);
+    }
+
+    #[test]
+    fn over_all_shifts_every_rank_contributes_every_element_once() {
+        let shape = shape(Kind::ReduceScatter, 3, true);
+        for dtype in DType::ALL {
+            let mut times = vec![[0; 3]; 15];
+            for shift in 0..3 {
+                let inputs = message(shape, 5, dtype).inputs(Pattern::OneHot { shift });
+                for (rank, input) in inputs.iter().enumerate() {
+                    assert_eq!(input.len(), 15 * dtype.bytes());
+                    for (i, value) in decode(input, dtype).enumerate() {
+                        assert!((0.0..=127.0).contains(&value) && value.fract() == 0.0);
+                        times[i][rank] += u32::from(value != 0.0);
+                    }
+                }
             }
-            comparison.wrong += 1;
-            if shown < Comparison::SHOWN {
-                shown += 1;
-                let element = i as u64;
-                let (unit, position) = (element / count.max(1), element % count.max(1));
-                let chunk = unit * u64::from(shape.chunks) + position / length;
-                comparison.first.push(Wrong {
-                    rank: Rank(rank as u32),
-                    element,
-                    chunk: chunk as u32,
-                    expected: value(want.as_deref()),
-                    got: value(have.as_deref()),
-                });
-            }
+            assert_eq!(times, vec![[1; 3]; 15]);
         }
     }
-    comparison
+
+    #[test]
+    fn dense_sums_are_exact_in_every_type() {
+        for ranks in [1, 2, 8, 100, 300] {
+            let shape = shape(Kind::AllReduce, ranks, true);
+            let message = message(shape, 40, DType::Bf16);
+            let inputs = message.inputs(Pattern::Dense { shift: 1 });
+            let mut sums = [0.0; 40];
+            for input in &inputs {
+                for (sum, value) in sums.iter_mut().zip(decode(input, DType::Bf16)) {
+                    assert!(value >= 1.0 || ranks > 256);
+                    *sum += value;
+                    assert_eq!(bf16::from_f64(*sum).to_f64(), *sum);
+                }
+            }
+            let expected = message.reference(RedOp::Sum, &inputs);
+            assert!(decode(&expected[0], DType::Bf16).eq(sums));
+        }
+    }
+
+    /// A chunk in another's place must show: no distance keeps more than a few values.
+    #[test]
+    fn values_depend_on_the_position() {
+        let shape = shape(Kind::AllGather, 2, false);
+        let inputs = message(shape, 4096, DType::F32).inputs(Pattern::OneHot { shift: 0 });
+        let values: Vec<f64> = inputs.iter().flat_map(|input| decode(input, DType::F32)).collect();
+        for distance in (1..4096).chain([4096]) {
+            let equal = (0..4096).filter(|&i| values[i] == values[i + distance]).count();
+            assert!(equal < 4096 / 8, "distance {distance}: {equal} equal");
+        }
+    }
+
+    #[test]
+    fn a_comparison_names_the_wrong_elements() {
+        let shape = Shape { chunks: 4, ..shape(Kind::AllGather, 2, false) };
+        let message = message(shape, 10, DType::F32);
+        let inputs = message.inputs(Pattern::OneHot { shift: 0 });
+        let expected = message.reference(RedOp::Sum, &inputs);
+        let mut results = expected.clone();
+        assert_eq!(
+            message.compare(&expected, &results),
+            Comparison { elements: 40, ..Comparison::default() }
+        );
+        results[1][4 * 14..4 * 15].copy_from_slice(&300f32.to_le_bytes());
+        results[0].truncate(4 * 19);
+        let found = message.compare(&expected, &results);
+        assert_eq!((found.wrong, found.elements, found.first.len()), (2, 40, 2));
+        // A unit of 10 elements has chunks of 4, 4, 2 and 0.
+        let [missing, wrong] = found.first[..] else { panic!("{found}") };
+        assert_eq!((missing.rank, missing.element, missing.chunk), (Rank(0), 19, 6));
+        assert!(missing.got.is_nan());
+        assert_eq!((wrong.rank, wrong.element, wrong.chunk, wrong.got), (Rank(1), 14, 5, 300.0));
+        assert!(found.to_string().contains("rank 1: element 14 (chunk 5) is 300, must be "), "{found}");
+    }
 }

@@ -143,7 +143,7 @@ pub enum Error {
         /// Number of the call on this communicator, from 1.
         call: u64,
         /// The call, as the first rank that has queued it names it.
-        program: Signature,
+        program: Box<Signature>,
         /// The ranks that have not queued it.
         missing: Vec<Rank>,
         /// The ranks that have.
@@ -159,7 +159,9 @@ pub enum Error {
     )]
     Poisoned(Arc<Failure>),
     /// A communicator that its world does not know any more.
-    #[error("this communicator is not part of its world any more\nhelp: make new ones with `World::communicators`")]
+    #[error(
+        "this communicator is not part of its world any more\nhelp: make new ones with `World::communicators`"
+    )]
     NoGroup,
     /// Inputs that do not fit the collective.
     #[error("the inputs do not fit `{program}`:{}", list(problems))]
@@ -186,13 +188,17 @@ impl Error {
 #[non_exhaustive]
 pub enum CallProblem {
     /// One buffer for an out-of-place collective.
-    #[error("it is out of place, and is called with one buffer; give it an input and an output that are disjoint")]
+    #[error(
+        "it is out of place, and is called with one buffer; give it an input and an output that are disjoint"
+    )]
     OneBuffer,
     /// Two buffers for an in-place collective.
     #[error("it is in place, and is called with two buffers; give it the one that holds input and output")]
     TwoBuffers,
     /// A window of another communicator.
-    #[error("`{buffer}` is a window of another communicator; allocate it with the one that loaded the kernel")]
+    #[error(
+        "`{buffer}` is a window of another communicator; allocate it with the one that loaded the kernel"
+    )]
     ForeignWindow {
         /// Which buffer.
         buffer: Buffer,
@@ -258,7 +264,9 @@ pub enum CallProblem {
         output: Range<u64>,
     },
     /// A count that a `divisible` collective does not admit.
-    #[error("it is `divisible` into {chunks} chunks, which count {count} is not; give it a multiple of {chunks}")]
+    #[error(
+        "it is `divisible` into {chunks} chunks, which count {count} is not; give it a multiple of {chunks}"
+    )]
     NotDivisible {
         /// Elements of a unit.
         count: u64,

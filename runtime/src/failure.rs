@@ -1,15 +1,15 @@
 //! Failed calls in the program's terms: statements instead of instructions, counters instead of addresses.
 
-use crate::communicator::{COUNTERS, Group, window_label};
-use crate::error::ranks;
+use crate::communicator::{COUNTERS, window_label};
 use crate::kernel::Loaded;
 use crate::launch::{Batch, Queued, Signature};
-use crate::world::Shared;
 use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
-use quadrille_vgpu::{Fault, Near, SourceLine};
-use std::collections::BTreeMap;
+use quadrille_vgpu::{BadAccess, Fault, Near, Polled, SourceLine, Waiting, WaitsFor};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 
 /// Why calls failed.
 #[derive(Clone, Debug)]
@@ -35,6 +35,13 @@ pub enum Cause {
         peer: Rank,
         /// What that rank called; `None` if none of its calls has the hash that it sent.
         theirs: Option<Box<Signature>>,
+    },
+    /// The virtual GPUs stopped without a reason given.
+    Stopped,
+    /// A kernel gave up for a reason that this version does not know.
+    Status {
+        /// What it recorded.
+        record: StatusRecord,
     },
     /// Nothing can go on: every thread block that has not ended waits.
     Hang {
@@ -87,6 +94,11 @@ pub enum Awaited {
     },
     /// The other threads of its block.
     BlockSync,
+    /// An address in no allocation.
+    Address {
+        /// The address.
+        address: u64,
+    },
     /// Memory that is no flag, by the virtual GPU's name for it.
     Memory {
         /// Whose memory.
@@ -96,11 +108,8 @@ pub enum Awaited {
         /// Byte in it.
         offset: i64,
     },
-    /// Something else, in the virtual GPU's words.
-    Other {
-        /// Its words.
-        what: String,
-    },
+    /// The other threads of its warp.
+    Lanes,
 }
 
 /// Bytes of a call's buffer.
@@ -119,31 +128,29 @@ pub struct Target {
 /// Finds out what went wrong. Of `batches` all calls were launched, and some ended; `record` is the first status
 /// record, with the index of its batch.
 pub(crate) fn explain(
-    shared: &Shared,
-    groups: &BTreeMap<u64, Group>,
+    layout: CounterLayout,
     batches: &[Batch],
     record: Option<(usize, StatusRecord)>,
     fault: Option<Fault>,
 ) -> Failure {
-    let context = Context { layout: shared.counter_layout(), groups, batches };
+    let context = Context { layout, batches };
     let cause = match (record, fault) {
         (Some((batch, record)), _) => context.mismatch(&batches[batch], record),
         (None, Some(Fault::Hang { waiting })) => context.hang(&waiting),
-        (None, fault) => context.kernel(fault),
+        (None, Some(fault)) => context.kernel(fault),
+        (None, None) => Cause::Stopped,
     };
     Failure { cause, calls: context.differing() }
 }
 
 struct Context<'a> {
     layout: CounterLayout,
-    groups: &'a BTreeMap<u64, Group>,
     batches: &'a [Batch],
 }
 
 impl Context<'_> {
-    fn calls(&self, rank: Rank) -> impl Iterator<Item = (&Batch, &Queued)> {
-        let of = move |batch: &'_ Batch| batch.calls.get(rank.0 as usize);
-        self.batches.iter().flat_map(move |batch| of(batch).into_iter().flatten().map(move |call| (batch, call)))
+    fn calls(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
+        self.batches.iter().filter_map(move |batch| batch.calls.get(rank.0 as usize)).flatten()
     }
 
     /// What the ranks called, at the first position where they do not all call the same.
@@ -166,8 +173,10 @@ impl Context<'_> {
         let mut at = At { rank, block: ThreadBlock(block[0]), statement: None, line: source.map(|s| s.line) };
         let mut next = source;
         while let Some(source) = next {
-            let mut programs = self.calls(rank).map(|(_, call)| &*call.program);
-            let program = programs.find(|program: &&Loaded| *program.file == *source.file);
+            let mut programs = self.calls(rank).map(|call| &*call.program);
+            // NVRTC puts a folder before the name that it is given.
+            let file = Path::new(&*source.file).file_name();
+            let program = programs.find(|program: &&Loaded| file == Some(OsStr::new(&program.file)));
             if let Some(what) = program.and_then(|program| program.cuda.what(source.line)) {
                 at.statement = Some(what.to_owned());
                 at.line = Some(source.line);
@@ -201,12 +210,200 @@ impl Context<'_> {
     /// The buffer that an access was meant for: the nearest allocation's, by the calls of its rank.
     fn target(&self, near: &Near) -> Option<Target> {
         let rank = Rank(near.rank as u32);
-        self.calls(rank).find_map(|(_, call)| {
+        self.calls(rank).find_map(|call| {
             let shape = &call.program.shape;
             let size = call.program.cuda.dtype.bytes() as i64;
-            let (buffer, view) = call.buffers().find(|(_, view)| *near.label == *window_label(view.window))?;
+            let (buffer, view) =
+                call.buffers().find(|(_, view)| *near.label == *window_label(view.window))?;
             let elements = u64::from(shape.units(buffer, rank)) * call.count;
-            Some(Target { rank, buffer, element: (near.offset - view.start as i64).div_euclid(size), elements })
+            Some(Target {
+                rank,
+                buffer,
+                element: (near.offset - view.start as i64).div_euclid(size),
+                elements,
+            })
         })
+    }
+}
+
+impl Context<'_> {
+    fn hang(&self, waiting: &[Waiting]) -> Cause {
+        // Warps of a block mostly wait for the same; each wait is told once.
+        let mut waits = BTreeSet::new();
+        for warp in waiting {
+            let at = |place: &quadrille_vgpu::Place| self.at(warp.rank, warp.block, place.source.as_ref());
+            for what in &warp.for_what {
+                match what {
+                    WaitsFor::Memory(polled) => waits
+                        .extend(polled.iter().map(|p| Wait { at: at(&p.place), waits_for: self.awaited(p) })),
+                    WaitsFor::Barrier { place, .. } => {
+                        waits.insert(Wait { at: at(place), waits_for: Awaited::BlockSync });
+                    }
+                    WaitsFor::Lanes { place, .. } => {
+                        waits.insert(Wait { at: at(place), waits_for: Awaited::Lanes });
+                    }
+                }
+            }
+        }
+        // Where threads of a block wait for a peer, the others wait for those threads.
+        let for_peers: BTreeSet<_> =
+            waits.iter().filter(|wait| wait.is_for_peer()).map(Wait::block).collect();
+        let tells = |wait: &Wait| wait.is_for_peer() || !for_peers.contains(&wait.block());
+        Cause::Hang { waiting: waits.into_iter().filter(tells).collect() }
+    }
+
+    fn awaited(&self, polled: &Polled) -> Awaited {
+        let Some(near) = &polled.near else { return Awaited::Address { address: polled.address } };
+        if *near.label == *COUNTERS
+            && let Ok(offset) = u64::try_from(near.offset)
+            && let Some((CounterPart::Flag, kind, from, _)) = self.layout.describe(offset)
+        {
+            return Awaited::Signal { kind, from };
+        }
+        Awaited::Memory { rank: Rank(near.rank as u32), label: near.label.to_string(), offset: near.offset }
+    }
+
+    fn kernel(&self, fault: Fault) -> Cause {
+        let access: Option<&BadAccess> = match &fault {
+            Fault::OutOfBounds(access)
+            | Fault::UseAfterFree(access)
+            | Fault::Misaligned(access)
+            | Fault::Uninitialized(access)
+            | Fault::ReadOnly(access) => Some(access),
+            _ => None,
+        };
+        let place = match &fault {
+            Fault::Trap(place)
+            | Fault::Divergent { place, .. }
+            | Fault::Barrier { place, .. }
+            | Fault::Value { place, .. }
+            | Fault::CallDepth { place, .. } => Some(&**place),
+            _ => access.and_then(|access| access.place.as_ref()),
+        };
+        let at = place.map(|place| self.at(place.rank, place.block, place.source.as_ref()));
+        let target = access.and_then(|access| self.target(access.near.as_ref()?));
+        Cause::Kernel { at, target, fault: Box::new(fault) }
+    }
+}
+
+impl Wait {
+    fn is_for_peer(&self) -> bool {
+        matches!(self.waits_for, Awaited::Signal { .. })
+    }
+
+    fn block(&self) -> (Rank, ThreadBlock) {
+        (self.at.rank, self.at.block)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Mismatch { at, own, peer, theirs } => {
+                write!(f, "the ranks call different things: rank {} calls {own}", at.rank.0)?;
+                match theirs {
+                    Some(theirs) => write!(f, ", but rank {} calls {theirs}", peer.0)?,
+                    None => write!(f, ", but rank {} something else", peer.0)?,
+                }
+            }
+            Cause::Status { record } => {
+                let StatusRecord { code, rank, block, step, .. } = record;
+                write!(f, "rank {rank}, block {block}, step {step} gave up with unknown code {code}")?;
+            }
+            Cause::Stopped => f.write_str("the virtual GPUs stopped before the calls had ended")?,
+            Cause::Hang { waiting } => {
+                f.write_str("nothing can go on: every thread block that has not ended waits")?;
+                for wait in waiting.iter().take(SHOWN) {
+                    write!(f, "\n  {wait}")?;
+                }
+                if let Some(more @ 1..) = waiting.len().checked_sub(SHOWN) {
+                    write!(f, "\n  and {more} more")?;
+                }
+            }
+            Cause::Kernel { at, target, fault } => {
+                match at {
+                    Some(at) => write!(f, "a kernel failed at {at}")?,
+                    None => f.write_str("the calls failed")?,
+                }
+                if let Some(target) = target {
+                    write!(f, "\n  {}: {target}", broken_rule(fault))?;
+                }
+                write!(f, "\n  {fault}")?;
+            }
+        }
+        for (i, (rank, call)) in self.calls.iter().enumerate() {
+            f.write_str(if i == 0 { "\nnote: the ranks do not all call the same" } else { "" })?;
+            write!(f, "\n  rank {} calls {call}", rank.0)?;
+        }
+        let help = match &self.cause {
+            _ if !self.calls.is_empty() => {
+                "call the same collective with the same count, type and windows, in the same order, on every rank"
+            }
+            Cause::Mismatch { .. } => "make the same calls in the same order on every rank",
+            Cause::Status { .. } => "the kernel is of a newer version: compile it with this one",
+            Cause::Hang { .. } | Cause::Kernel { .. } | Cause::Stopped => {
+                "a proved collective does not do this: report it, with the program and `compile --emit schedule,cuda`"
+            }
+        };
+        write!(f, "\nhelp: {help}")
+    }
+}
+
+/// Most waits that are shown.
+const SHOWN: usize = 32;
+
+fn broken_rule(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::OutOfBounds(_) => "it is outside every buffer",
+        Fault::UseAfterFree(_) => "it has been freed",
+        Fault::Misaligned(_) => "the access is misaligned",
+        Fault::Uninitialized(_) => "it has not been written",
+        _ => "it must not be accessed so",
+    }
+}
+
+/// `rank 1, block 0, at `...` (line 120 of the CUDA text)`
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {}, block {}", self.rank.0, self.block.0)?;
+        match (&self.statement, self.line) {
+            (Some(statement), _) => write!(f, ", at `{statement}`"),
+            (None, Some(line)) => write!(f, ", at line {line} of the CUDA text"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, waits for {}", self.at, self.waits_for)
+    }
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Awaited::Signal { kind: CounterKind::Start, from } => {
+                write!(f, "a start signal from rank {}", from.rank.0)
+            }
+            Awaited::Signal { kind: CounterKind::Data, from } => {
+                write!(f, "a data signal from rank {}, block {}", from.rank.0, from.block.0)
+            }
+            Awaited::BlockSync => f.write_str("the other threads of its block"),
+            Awaited::Lanes => f.write_str("the other threads of its warp"),
+            Awaited::Memory { rank, label, offset } => {
+                write!(f, "byte {offset} of `{label}` of rank {} to change", rank.0)
+            }
+            Awaited::Address { address } => write!(f, "address {address:#x} to change"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Target { rank, buffer, element, elements } = self;
+        write!(f, "element {element} of `{buffer}` ({elements} elements) of rank {}", rank.0)
     }
 }

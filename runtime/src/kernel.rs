@@ -130,7 +130,13 @@ impl Cache {
         let same = |known: &Collective| {
             Arc::ptr_eq(&known.evaluate, &collective.evaluate)
                 && (&known.name, known.kind, known.in_place, &known.ranks, known.only)
-                    == (&collective.name, collective.kind, collective.in_place, &collective.ranks, collective.only)
+                    == (
+                        &collective.name,
+                        collective.kind,
+                        collective.in_place,
+                        &collective.ranks,
+                        collective.only,
+                    )
         };
         let mut entries = self.collectives.iter();
         let entry = entries.find(|(known, t, o, _)| (*t, *o) == (dtype, op) && same(known))?;
@@ -170,7 +176,10 @@ impl Cache {
 
 impl fmt::Debug for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel").field("name", &self.loaded.name).field("rank", &self.rank).finish_non_exhaustive()
+        f.debug_struct("Kernel")
+            .field("name", &self.loaded.name)
+            .field("rank", &self.rank)
+            .finish_non_exhaustive()
     }
 }
 

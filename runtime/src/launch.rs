@@ -2,10 +2,13 @@
 
 use crate::communicator::{Group, Slot, Window};
 use crate::error::{CallProblem, Error};
+use crate::failure;
 use crate::kernel::{Kernel, Loaded};
 use crate::world::{Shared, State, Statistics};
 use quadrille_compiler::abi::{Params, StatusRecord, call_hash};
+use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_vgpu::Fault;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -55,9 +58,9 @@ pub struct Signature {
     /// Elements of one unit.
     pub count: u64,
     /// Element type.
-    pub dtype: quadrille_compiler::dtype::DType,
+    pub dtype: DType,
     /// Reduction operator.
-    pub op: quadrille_compiler::dtype::RedOp,
+    pub op: RedOp,
     /// Window offsets of `data`, or of `input` and `output`, in bytes.
     pub offsets: Vec<u64>,
     /// Hash of the kernel's text.
@@ -140,8 +143,7 @@ impl Queued {
     fn params(&self, group: &Group, rank: usize) -> Params {
         let ranks = 0..group.counters.len();
         let shape = &self.program.shape;
-        let output: Vec<u64> =
-            ranks.clone().map(|peer| self.output.address(&group.windows, peer)).collect();
+        let output: Vec<u64> = ranks.clone().map(|peer| self.output.address(&group.windows, peer)).collect();
         let input = match self.input {
             None => output.clone(),
             Some(input) => ranks
@@ -250,51 +252,68 @@ impl Shared {
     /// Runs every call that all ranks have queued, group by group and in order; then says which others are missing.
     pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
         let mut state = self.lock();
-        let State { gpus, groups, .. } = &mut *state;
-        let mut batches = Vec::new();
-        for (&id, group) in groups.iter_mut().filter(|(_, group)| group.failed.is_none()) {
-            let ready = group.queue.iter().map(VecDeque::len).min().unwrap_or(0);
-            if ready == 0 {
-                continue;
-            }
-            let calls: Vec<Vec<Queued>> =
-                group.queue.iter_mut().map(|queue| queue.drain(..ready).collect()).collect();
-            // By call and not by rank, so that all ranks launch in the same order.
-            for number in 0..ready {
-                for (rank, calls) in calls.iter().enumerate() {
-                    let call = &calls[number];
-                    let params = call.params(group, rank).encode();
-                    gpus.launch(Rank(rank as u32), &call.program, &params)?;
-                }
-            }
-            batches.push(Batch { group: id, calls });
-        }
-        let mut statistics = Statistics::default();
-        if !batches.is_empty() {
-            let ended = gpus.run();
-            let record = |group: &Group, rank: usize| {
-                let bytes = gpus.read(Rank(rank as u32), group.status[rank], StatusRecord::BYTES).ok()?;
-                StatusRecord::decode(&bytes)
+        let batches = state.take_ready();
+        let statistics = if batches.is_empty() {
+            Statistics::default()
+        } else {
+            let (record, fault) = match state.execute(&batches) {
+                Ok(Some(statistics)) => (None, Ok(statistics)),
+                Ok(None) => (state.record(&batches), Err(None)),
+                Err(fault) => (state.record(&batches), Err(Some(fault))),
             };
-            let records = batches.iter().enumerate().find_map(|(i, batch)| {
-                let group = groups.get(&batch.group)?;
-                (0..batch.calls.len()).find_map(|rank| Some((i, record(group, rank)?)))
-            });
-            match (records, ended) {
-                (None, Ok(ended)) => statistics = ended,
-                (record, ended) => {
-                    let failure = crate::failure::explain(self, groups, &batches, record, ended.err());
+            match fault {
+                Ok(statistics) => statistics,
+                Err(fault) => {
+                    let failure = failure::explain(self.counter_layout(), &batches, record, fault);
                     return Err(Error::Failed(state.fail(failure)));
                 }
             }
-            for batch in &batches {
-                if let Some(group) = groups.get_mut(&batch.group) {
-                    group.done += batch.calls[0].len() as u64;
+        };
+        for batch in &batches {
+            if let Some(group) = state.groups.get_mut(&batch.group) {
+                group.done += batch.calls.first().map_or(0, Vec::len) as u64;
+            }
+        }
+        state.groups.values().find_map(Group::missing).map_or(Ok(statistics), Err)
+    }
+}
+
+impl State {
+    /// Takes from the queues what every rank of a group has queued.
+    fn take_ready(&mut self) -> Vec<Batch> {
+        let mut batches = Vec::new();
+        for (&id, group) in &mut self.groups {
+            let ready = group.queue.iter().map(VecDeque::len).min().unwrap_or(0);
+            if ready > 0 {
+                let calls = group.queue.iter_mut().map(|queue| queue.drain(..ready).collect()).collect();
+                batches.push(Batch { group: id, calls });
+            }
+        }
+        batches
+    }
+
+    /// Launches and runs; `None` where a kernel has written its status record.
+    fn execute(&mut self, batches: &[Batch]) -> Result<Option<Statistics>, Fault> {
+        for batch in batches {
+            let Some(group) = self.groups.get(&batch.group) else { continue };
+            for (rank, calls) in batch.calls.iter().enumerate() {
+                for call in calls {
+                    let params = call.params(group, rank).encode();
+                    self.gpus.launch(Rank(rank as u32), &call.program, params)?;
                 }
             }
         }
-        let missing = groups.values().filter(|group| group.failed.is_none()).find_map(Group::missing);
-        missing.map_or(Ok(statistics), Err)
+        self.gpus.run()
+    }
+
+    /// The first status record that is not empty, and the index of its batch.
+    fn record(&self, batches: &[Batch]) -> Option<(usize, StatusRecord)> {
+        batches.iter().enumerate().find_map(|(i, batch)| {
+            let group = self.groups.get(&batch.group)?;
+            let read = |&address: &u64| self.gpus.read(address, StatusRecord::BYTES).ok();
+            let mut records = group.status.iter().filter_map(read);
+            Some((i, records.find_map(|bytes| StatusRecord::decode(&bytes))?))
+        })
     }
 }
 
@@ -307,7 +326,7 @@ impl Group {
         let ranks = |list: Vec<usize>| list.into_iter().map(|rank| Rank(rank as u32)).collect();
         Some(Error::NotEnqueued {
             call: self.done + 1,
-            program: self.queue[first].front()?.signature(),
+            program: Box::new(self.queue[first].front()?.signature()),
             missing: ranks(missing),
             enqueued: ranks(enqueued),
         })

@@ -37,4 +37,4 @@ pub use failure::{At, Awaited, Cause, Failure, Target, Wait};
 pub use kernel::{Kernel, LoadTimes};
 pub use launch::{Call, Signature};
 pub use run::{Batch, Job, Run, Session};
-pub use world::{CudaAbsence, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};
+pub use world::{CudaAbsence, Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};

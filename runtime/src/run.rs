@@ -21,7 +21,7 @@ pub struct Job<'a> {
     pub dtype: DType,
     /// Reduction operator.
     pub op: RedOp,
-    /// What each rank contributes, as [`data::inputs`] makes it: one a rank, empty where a rank has none. The count
+    /// What each rank contributes, as [`data::Message::inputs`] makes it: one a rank, empty where a rank has none. The count
     /// follows from the sizes.
     pub inputs: &'a [Vec<u8>],
 }

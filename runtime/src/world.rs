@@ -4,8 +4,8 @@ mod cuda;
 mod virtual_gpus;
 
 pub use cuda::{CudaAbsence, gpus};
-pub use virtual_gpus::Statistics;
 pub(crate) use virtual_gpus::VirtualGpus;
+pub use virtual_gpus::{Link, Statistics};
 
 use crate::communicator::{COUNTERS, Communicator, Group, GroupHandle};
 use crate::error::Error;
@@ -68,7 +68,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Freed {
     /// One rank's memory of a window.
-    Window { group: u64, window: usize, address: u64 },
+    Window { group: u64, rank: Rank, window: usize, address: u64 },
     /// A group: no handle of it is left.
     Group { group: u64 },
 }
@@ -139,7 +139,8 @@ impl World {
         for rank in (0..self.ranks()).map(Rank) {
             counters.push(state.gpus.alloc(rank, layout.bytes(), 256, COUNTERS, true)?);
             let record = state.gpus.alloc(rank, StatusRecord::BYTES, 32, "status record", true)?;
-            state.gpus.watch(record, StatusRecord::BYTES);
+            // The code is stored last.
+            state.gpus.watch(record + StatusRecord::CODE_OFFSET, 4);
             status.push(record);
         }
         let id = state.next;
@@ -196,9 +197,9 @@ impl State {
     /// Frees, unless a call that has not run needs it. Memory of failed groups went with their GPUs.
     fn collect(&mut self, freed: Freed) -> bool {
         match freed {
-            Freed::Window { group, window, address } => match self.groups.get(&group) {
+            Freed::Window { group, rank, window, address } => match self.groups.get(&group) {
                 Some(group) if group.failed.is_none() => {
-                    if group.uses(window) {
+                    if group.uses(rank, window) {
                         return false;
                     }
                     self.gpus.free(address);

@@ -46,10 +46,8 @@ pub(super) fn depend(program: &Program) -> Graph {
         }
         for at in op.dests.iter().flat_map(|s| s.locations()) {
             if let Some(history) = table.get_mut(at) {
-                if history.readers.is_empty() {
-                    if let Some(writer) = history.writer {
-                        edge(writer, Dependence::WriteAfterWrite);
-                    }
+                if let (Some(writer), true) = (history.writer, history.readers.is_empty()) {
+                    edge(writer, Dependence::WriteAfterWrite);
                 }
                 for reader in history.readers.drain(..) {
                     edge(reader, Dependence::WriteAfterRead);

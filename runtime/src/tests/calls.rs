@@ -17,7 +17,10 @@ fn results_are_right_for_all_sizes_and_placements() {
             for count in [0, 1, 7, 1000] {
                 let (call, expected) = gather.prepare(&session, count, 0);
                 let (outputs, ..) = session.execute(&[call]).unwrap();
-                assert!(outputs[0] == expected, "{ranks} ranks, {dtype}, in place: {in_place}, count {count}");
+                assert!(
+                    outputs[0] == expected,
+                    "{ranks} ranks, {dtype}, in place: {in_place}, count {count}"
+                );
             }
         }
     }
@@ -92,8 +95,7 @@ fn wrong_arguments_are_refused_all_at_once() {
     let refused = |call| problems(kernel.enqueue(call));
 
     let dtype = DType::F32;
-    let size =
-        |buffer, bytes, need, units| CallProblem::Size { buffer, bytes, need, units, count: 3, dtype };
+    let size = |buffer, bytes, need, units| CallProblem::Size { buffer, bytes, need, units, count: 3, dtype };
     assert_eq!(
         refused(Call::out_of_place(input, output, 3)),
         [size(Buffer::Input, 16, 12, 1), size(Buffer::Output, 32, 24, 2)]

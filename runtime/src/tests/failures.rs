@@ -44,7 +44,9 @@ fn a_hang_names_the_waiting_blocks_and_their_counters() {
 #[test]
 fn an_access_out_of_bounds_names_statement_and_buffer() {
     let failure = fails("FAULT_OUT_OF_BOUNDS");
-    let Cause::Kernel { at: Some(at), target: Some(target), .. } = &failure.cause else { panic!("{failure}") };
+    let Cause::Kernel { at: Some(at), target: Some(target), .. } = &failure.cause else {
+        panic!("{failure}")
+    };
     assert_eq!((at.rank, at.block), (Rank(2), ThreadBlock(0)));
     assert_eq!(at.statement.as_deref(), Some("output[peer][own] = input[own][0]"));
     assert_eq!((target.buffer, target.element, target.elements), (Buffer::Output, 15, 15));
@@ -54,7 +56,9 @@ fn an_access_out_of_bounds_names_statement_and_buffer() {
 #[test]
 fn a_read_of_unwritten_memory_names_statement_and_buffer() {
     let failure = fails("FAULT_UNWRITTEN");
-    let Cause::Kernel { at: Some(at), target: Some(target), .. } = &failure.cause else { panic!("{failure}") };
+    let Cause::Kernel { at: Some(at), target: Some(target), .. } = &failure.cause else {
+        panic!("{failure}")
+    };
     assert_eq!(at.statement.as_deref(), Some("output[peer][own] = output[own][own]"));
     assert_eq!((target.buffer, target.rank), (Buffer::Output, at.rank));
     assert!(failure.to_string().contains("has not been written"), "{failure}");
@@ -75,7 +79,7 @@ fn a_wrong_result_is_told_element_by_element() {
     let gather = Gather { define: "FAULT_WRONG", ..Gather::new(3) };
     let (call, expected) = gather.prepare(&session, 5, 0);
     let (outputs, ..) = session.execute(&[call]).unwrap();
-    let found = crate::data::compare(&gather.shape(), 5, gather.dtype, &expected, &outputs[0]);
+    let found = gather.message(5).compare(&expected, &outputs[0]);
     assert_eq!((found.wrong, found.elements), (3, 45));
     let places: Vec<_> = found.first.iter().map(|wrong| (wrong.rank, wrong.element, wrong.chunk)).collect();
     assert_eq!(places, [0, 1, 2].map(|rank| (Rank(rank), 7, 1)));
@@ -90,8 +94,7 @@ fn windows(communicators: &[Communicator]) -> Vec<(Window, Window)> {
 
 fn enqueue(kernel: &Kernel, (input, output): &(Window, Window), count: u64) {
     let ranks = u64::from(kernel.shape().ranks);
-    let (input, output) =
-        (input.slice(0..4 * count).unwrap(), output.slice(0..4 * count * ranks).unwrap());
+    let (input, output) = (input.slice(0..4 * count).unwrap(), output.slice(0..4 * count * ranks).unwrap());
     kernel.enqueue(Call::out_of_place(&input, &output, count)).unwrap();
 }
 

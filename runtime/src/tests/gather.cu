@@ -1,6 +1,6 @@
 // A collective by hand: each rank waits for every peer's start, puts its input into every output, and waits for every
 // peer's data. The text that is compiled begins with definitions of RANKS, CAP, ELEMENT, IN_PLACE and one or no fault.
-// Lines that begin a step carry `//@` and the step's name.
+// A line that begins a step ends in a comment with `@` and the step's name; without a name, the step ends there.
 
 using u32 = unsigned int;
 using u64 = unsigned long long;

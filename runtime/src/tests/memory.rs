@@ -33,10 +33,7 @@ fn allocations_of_all_ranks_form_one_window() {
     assert_eq!(communicators[1].alloc(100).unwrap().offset(), 0);
     let error = communicators[1].alloc(9).unwrap_err();
     assert!(
-        matches!(
-            error,
-            Error::AllocSize { index: 1, rank: Rank(1), bytes: 9, peer: Rank(0), peer_bytes: 8 }
-        ),
+        matches!(error, Error::AllocSize { index: 1, rank: Rank(1), bytes: 9, peer: Rank(0), peer_bytes: 8 }),
         "{error}"
     );
     // The refused one was none.

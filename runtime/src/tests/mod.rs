@@ -5,7 +5,7 @@ mod failures;
 mod memory;
 
 use crate::communicator::Communicator;
-use crate::data::{self, Pattern};
+use crate::data::{Message, Pattern};
 use crate::kernel::Kernel;
 use crate::nvrtc;
 use crate::run::{Prepared, Session};
@@ -46,6 +46,10 @@ impl Gather {
         Shape { kind: Kind::AllGather, ranks, chunks: 1, in_place, root: Rank(0) }
     }
 
+    fn message(self, count: u64) -> Message {
+        Message { shape: self.shape(), divisible: false, count, dtype: self.dtype }
+    }
+
     fn cuda(self) -> Cuda {
         let element = match self.dtype {
             DType::F32 => "u32",
@@ -73,6 +77,7 @@ impl Gather {
             block_cap: CAP,
             dtype: self.dtype,
             op: RedOp::Sum,
+            device_bytes: 0,
             text,
         }
     }
@@ -92,8 +97,9 @@ impl Gather {
 
     /// A call with test data, and what it must give.
     fn prepare(self, session: &Session, count: u64, shift: u32) -> (Prepared, Vec<Vec<u8>>) {
-        let inputs = data::inputs(&self.shape(), count, self.dtype, Pattern::OneHot { shift });
-        let expected = data::reference(&self.shape(), count, self.dtype, RedOp::Sum, &inputs);
+        let message = self.message(count);
+        let inputs = message.inputs(Pattern::OneHot { shift });
+        let expected = message.reference(RedOp::Sum, &inputs);
         let prepared = session.prepare(self.load(session.communicators()), &inputs);
         (prepared.unwrap_or_else(|error| panic!("{error}")), expected)
     }

@@ -1,0 +1,141 @@
+//! Virtual GPUs: the only file that drives the PTX machine.
+
+use crate::error::Error;
+use crate::kernel::Loaded;
+use quadrille_compiler::ids::Rank;
+use quadrille_vgpu::{Config, Fault, Launch, Machine, RequestError, Status};
+
+/// What calls did on virtual GPUs.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Statistics {
+    /// PTX instructions, counted once a warp that executes them.
+    pub instructions: u64,
+    /// PTX instructions, counted once a lane that executes them.
+    pub lane_instructions: u64,
+    /// Accesses of ranks to peers' memory, by accessing rank and peer; pairs without any are left out.
+    pub links: Vec<Link>,
+}
+
+/// What one rank's kernels did to a peer's memory. Signals and polls count as well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Link {
+    /// The rank whose kernels loaded and stored.
+    pub rank: Rank,
+    /// The rank whose memory it was.
+    pub peer: Rank,
+    /// Bytes loaded by get: they cross the link from `peer` to `rank`.
+    pub bytes_loaded: u64,
+    /// Bytes stored by put: they cross the link from `rank` to `peer`.
+    pub bytes_stored: u64,
+}
+
+impl Statistics {
+    /// Bytes that crossed the directed link `from` -> `to`: loaded by `to`, or stored by `from`.
+    pub fn bytes(&self, from: Rank, to: Rank) -> u64 {
+        let crossed = |link: &Link| match (link.rank, link.peer) {
+            ends if ends == (to, from) => link.bytes_loaded,
+            ends if ends == (from, to) => link.bytes_stored,
+            _ => 0,
+        };
+        self.links.iter().map(crossed).sum()
+    }
+}
+
+/// The GPUs of a world. Addresses are good on every rank.
+#[derive(Debug)]
+pub(crate) struct VirtualGpus {
+    machine: Machine,
+}
+
+impl VirtualGpus {
+    pub(crate) fn new(ranks: u32, seed: u64) -> Result<VirtualGpus, Error> {
+        let config = Config { ranks: ranks as usize, seed, ..Config::default() };
+        Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
+    }
+
+    /// At least 1 byte of a rank's memory.
+    pub(crate) fn alloc(
+        &mut self,
+        rank: Rank,
+        bytes: u64,
+        align: u64,
+        label: &str,
+        zeroed: bool,
+    ) -> Result<u64, Error> {
+        let rank = rank.0 as usize;
+        let address = if zeroed {
+            self.machine.alloc_zeroed(rank, bytes, align, label)
+        } else {
+            self.machine.alloc(rank, bytes, align, label)
+        };
+        address.map_err(refused)
+    }
+
+    /// Frees what begins at an address. What is not there needs no freeing.
+    pub(crate) fn free(&mut self, address: u64) {
+        let _ = self.machine.free(address);
+    }
+
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.machine.write(address, bytes).map_err(|fault| Error::Machine(Box::new(fault)))
+    }
+
+    /// The bytes, or what keeps them from being read: [`Fault::Uninitialized`] above all.
+    pub(crate) fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
+        self.machine.read(address, bytes as usize)
+    }
+
+    /// Stops a run when a kernel stores into these bytes.
+    pub(crate) fn watch(&mut self, address: u64, bytes: u64) {
+        self.machine.watch(address, bytes);
+    }
+
+    /// Queues a rank's kernel. A rank without thread blocks has nothing to do.
+    pub(crate) fn launch(&mut self, rank: Rank, program: &Loaded, params: Vec<u8>) -> Result<(), Fault> {
+        let cuda = &program.cuda;
+        let rank = rank.0 as usize;
+        let blocks = cuda.grid.get(rank).copied().unwrap_or(0);
+        if blocks == 0 {
+            return Ok(());
+        }
+        self.machine.launch(Launch {
+            rank,
+            module: program.module.clone(),
+            kernel: cuda.entry.clone(),
+            grid: [blocks, 1, 1],
+            block: [cuda.threads, 1, 1],
+            shared_bytes: 0,
+            params: vec![params],
+        })?;
+        Ok(())
+    }
+
+    /// Runs what is queued; `None` where a watched store ended it.
+    pub(crate) fn run(&mut self) -> Result<Option<Statistics>, Fault> {
+        let outcome = self.machine.run()?;
+        if outcome.status != Status::Completed {
+            self.machine.abandon();
+            return Ok(None);
+        }
+        let done = outcome.statistics;
+        let mut links = Vec::new();
+        for from in 0..done.ranks {
+            for to in (0..done.ranks).filter(|&to| to != from) {
+                let link = done.link(from, to);
+                if (link.bytes_loaded, link.bytes_stored) != (0, 0) {
+                    let (rank, peer) = (Rank(from as u32), Rank(to as u32));
+                    let (bytes_loaded, bytes_stored) = (link.bytes_loaded, link.bytes_stored);
+                    links.push(Link { rank, peer, bytes_loaded, bytes_stored });
+                }
+            }
+        }
+        let (instructions, lane_instructions) = (done.instructions, done.lane_instructions);
+        Ok(Some(Statistics { instructions, lane_instructions, links }))
+    }
+}
+
+fn refused(error: RequestError) -> Error {
+    Error::Machine(Box::new(Fault::Request(error)))
+}
