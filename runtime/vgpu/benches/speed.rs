@@ -6,7 +6,14 @@ use std::sync::Arc;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use quadrille_vgpu::{Config, Launch, Machine, Module};
 
-fn launch(machine: &mut Machine, module: &Arc<Module>, kernel: &str, grid: u32, block: u32, params: Vec<Vec<u8>>) {
+fn launch(
+    machine: &mut Machine,
+    module: &Arc<Module>,
+    kernel: &str,
+    grid: u32,
+    block: u32,
+    params: Vec<Vec<u8>>,
+) {
     let launch = Launch {
         rank: 0,
         module: module.clone(),
@@ -20,7 +27,8 @@ fn launch(machine: &mut Machine, module: &Arc<Module>, kernel: &str, grid: u32, 
 }
 
 fn speed(c: &mut Criterion) {
-    let module = Arc::new(Module::parse(include_str!("../tests/ptx/messages.ptx")).expect("the module parses"));
+    let module =
+        Arc::new(Module::parse(include_str!("../tests/ptx/messages.ptx")).expect("the module parses"));
     let bytes = 1u64 << 20;
     let mut machine = Machine::new(Config::default()).expect("one rank");
     let from = machine.alloc_zeroed(0, bytes, 256, "from").expect("there is room");
@@ -47,13 +55,16 @@ fn speed(c: &mut Criterion) {
     let words = machine.alloc_zeroed(0, 128, 256, "words").expect("there is room");
     let barrier = |machine: &mut Machine| {
         machine.write(words, &[0; 128]).expect("it is allocated");
-        let mut params: Vec<Vec<u8>> = [words, words + 32, words + 96].map(|v| v.to_le_bytes().to_vec()).to_vec();
+        let mut params: Vec<Vec<u8>> =
+            [words, words + 32, words + 96].map(|v| v.to_le_bytes().to_vec()).to_vec();
         params.push(100u32.to_le_bytes().to_vec());
         launch(machine, &module, "grid_barrier", 8, 128, params);
         machine.run().expect("the kernel is right").statistics
     };
     group.throughput(Throughput::Elements(barrier(&mut machine).instructions));
-    group.bench_function("flag polling (instructions of warps)", |b| b.iter(|| black_box(barrier(&mut machine))));
+    group.bench_function("flag polling (instructions of warps)", |b| {
+        b.iter(|| black_box(barrier(&mut machine)))
+    });
     group.finish();
 }
 

@@ -5,8 +5,8 @@
 
 use crate::float::{
     add_bf16, add_f16, add_f32, div_f32, each_half, fma_bf16, fma_f16, fma_f32, max_bf16, max_f16, max_f32,
-    max_nan_f32, min_bf16, min_f16, min_f32, min_nan_f32, mul_bf16, mul_f16, mul_f32, nan_if, sub_bf16, sub_f16,
-    sub_f32,
+    max_nan_f32, min_bf16, min_f16, min_f32, min_nan_f32, mul_bf16, mul_f16, mul_f32, nan_if, sub_bf16,
+    sub_f16, sub_f32,
 };
 use crate::regs::{Bank, Lane, Reg, Regs};
 

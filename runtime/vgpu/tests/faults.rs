@@ -33,7 +33,10 @@ fn out_of_bounds() {
     let Fault::OutOfBounds(access) = &fault else { panic!("{fault}") };
     check(access, 37, "out[n + 3] = 1", "out", 412);
     let text = fault.to_string();
-    assert!(text.contains("store of 4 bytes") && text.contains("byte 412 of `out` of rank 0 (400 bytes)"), "{text}");
+    assert!(
+        text.contains("store of 4 bytes") && text.contains("byte 412 of `out` of rank 0 (400 bytes)"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -83,11 +86,16 @@ fn shared_memory_is_checked_too() {
         g.launch(0, "k", 1, 1, &[&out]);
         g.machine.run()
     };
-    assert!(matches!(run("ld.shared.u32 %r1, [tile+8];"), Err(Fault::Uninitialized(a)) if a.space == Space::Shared));
+    assert!(
+        matches!(run("ld.shared.u32 %r1, [tile+8];"), Err(Fault::Uninitialized(a)) if a.space == Space::Shared)
+    );
     assert!(matches!(run("st.shared.u32 [tile+64], 1;"), Err(Fault::OutOfBounds(a)) if a.address == 64));
     let generic = "cvta.shared.u64 %rd2, %rd3; st.u32 [%rd2+62], 1;";
     assert!(matches!(run(&format!("mov.u64 %rd3, tile; {generic}")), Err(Fault::Misaligned(_))));
-    assert!(run("mov.u64 %rd3, tile; cvta.shared.u64 %rd2, %rd3; st.u32 [%rd2], 1; ld.shared.u32 %r1, [tile];").is_ok());
+    assert!(
+        run("mov.u64 %rd3, tile; cvta.shared.u64 %rd2, %rd3; st.u32 [%rd2], 1; ld.shared.u32 %r1, [tile];")
+            .is_ok()
+    );
 }
 
 #[test]
@@ -117,7 +125,10 @@ fn nobody_sets_the_flag() {
     assert_eq!(source.inlined_at.as_ref().unwrap().line, line_of("while (observe(flag) != 1)"));
     let second = waiting.iter().find(|w| w.warp == 1).unwrap();
     assert!(
-        matches!(second.for_what[..], [WaitsFor::Barrier { barrier: 0, arrived: 64, expected: 96, exited: 0, .. }]),
+        matches!(
+            second.for_what[..],
+            [WaitsFor::Barrier { barrier: 0, arrived: 64, expected: 96, exited: 0, .. }]
+        ),
         "{fault}"
     );
     assert!(fault.to_string().contains("byte 4 of `flag` of rank 1"), "{fault}");
@@ -176,7 +187,8 @@ fn barriers_of_exited_threads() {
 
 #[test]
 fn barriers_with_different_counts() {
-    let body = "mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra L; bar.sync 3, 64; ret; L: bar.sync 3, 96;";
+    let body =
+        "mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; @%p1 bra L; bar.sync 3, 64; ret; L: bar.sync 3, 96;";
     let mut g = Gpu::new(&kernel(body), Config::default());
     g.launch(0, "k", 1, 96, &[&0u64]);
     let fault = g.fault();
@@ -246,7 +258,8 @@ fn traps_constants_and_parameters() {
     assert!(matches!(run("mov.u64 %rd2, out; ld.param.u32 %r1, [%rd2+8];"), Err(Fault::OutOfBounds(_))));
     let constant = ".const .u32 fixed = 1;\n";
     let body = "mov.u64 %rd2, fixed; st.global.u32 [%rd2], 2;";
-    let mut g = Gpu::new(&kernel(body).replacen(".visible", &format!("{constant}.visible"), 1), Config::default());
+    let mut g =
+        Gpu::new(&kernel(body).replacen(".visible", &format!("{constant}.visible"), 1), Config::default());
     g.launch(0, "k", 1, 32, &[&0u64]);
     assert!(matches!(g.fault(), Fault::ReadOnly(_)));
 }
@@ -258,7 +271,8 @@ fn requests_that_cannot_be_served() {
     assert!(matches!(g.machine.alloc(1, 8, 8, "x"), Err(RequestError::Rank { rank: 1, ranks: 1 })));
     assert!(matches!(g.machine.alloc(0, 8, 3, "x"), Err(RequestError::Allocation { .. })));
     assert!(matches!(g.machine.alloc(0, u64::MAX, 8, "x"), Err(RequestError::Allocation { .. })));
-    let shape = |g: &mut Gpu, grid, block, shared| g.try_launch(0, "lock", grid, block, shared, &[&0u64, &0u64]);
+    let shape =
+        |g: &mut Gpu, grid, block, shared| g.try_launch(0, "lock", grid, block, shared, &[&0u64, &0u64]);
     assert!(matches!(shape(&mut g, [0, 1, 1], [32, 1, 1], 0), Err(RequestError::Shape { .. })));
     assert!(matches!(shape(&mut g, [1, 1, 1], [64, 32, 1], 0), Err(RequestError::Shape { .. })));
     assert!(matches!(shape(&mut g, [1, 1, 1], [64, 1, 1], 1 << 20), Err(RequestError::Shape { .. })));

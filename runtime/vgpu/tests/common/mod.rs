@@ -36,7 +36,13 @@ macro_rules! bytes {
         }
     )*};
 }
-bytes!(u8 u16 i32 u32 f32 u64 i64);
+bytes!(u8 u16 i32 u32 f32 u64 i64 f64);
+
+impl Bytes for &[u8] {
+    fn bytes(&self) -> Vec<u8> {
+        self.to_vec()
+    }
+}
 
 impl<T: Bytes> Bytes for [T] {
     fn bytes(&self) -> Vec<u8> {

@@ -1,8 +1,6 @@
-//! Kernels compiled by NVRTC give what the same computation gives on the CPU.
+// The tests of both targets; BASICS, MESSAGES and PACKED are the modules' texts.
 
-mod common;
-
-use common::{BASICS, Bytes, Gpu, MESSAGES, PACKED};
+use crate::common::{Bytes, Gpu};
 use half::{bf16, f16};
 use quadrille_vgpu::{Config, Module, Policy, Status};
 
@@ -157,12 +155,6 @@ fn parameter_struct_with_indexed_access() {
     for i in 0..100usize {
         let at = windows[(5 + i) % 72] + 4 * i as u64;
         assert_eq!(g.u32s(at, 1)[0] as usize, (i % 8 + 1) * 10 + i);
-    }
-}
-
-impl Bytes for &[u8] {
-    fn bytes(&self) -> Vec<u8> {
-        self.to_vec()
     }
 }
 
