@@ -554,11 +554,11 @@ impl MemoryOp<'_, '_> {
             if kind != AccessKind::Load {
                 return Err(Failure { lane, reason: Reason::ReadOnly });
             }
-            let params = self.cx.block.params.clone();
-            all_inside(at, mask, params.data.len() as u64, access.bytes())?;
-            // Copied only when a kernel reads its parameters, which are few.
-            let mut bytes = crate::memory::Bytes::clone(&params);
-            f(Part { bytes: &mut bytes, base: 0 }, mask, at)?;
+            let mut params = std::mem::take(&mut self.cx.block.params);
+            let served = all_inside(at, mask, params.data.len() as u64, access.bytes())
+                .and_then(|()| f(Part { bytes: &mut params, base: 0 }, mask, at));
+            self.cx.block.params = params;
+            served?;
             return Ok(mask);
         }
         let (params, size) = (&mut *self.params.0, self.params.1);

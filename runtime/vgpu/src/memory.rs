@@ -180,10 +180,6 @@ impl Memory {
         }
     }
 
-    pub(crate) fn ranks(&self) -> usize {
-        self.ranks.len()
-    }
-
     pub(crate) fn links(&self) -> &[LinkStatistics] {
         &self.links
     }
