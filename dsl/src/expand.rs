@@ -1,6 +1,7 @@
 //! The Rust that the macro leaves behind: a fn of the same name that yields the collective, from the text of the
 //! original, which is embedded with its lines and columns.
 
+use crate::diagnose::Places;
 use crate::source;
 use crate::syntax::{self, SCHEDULE_ATTRIBUTES};
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
@@ -15,8 +16,10 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let item = match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(item)) => item,
         Ok(other) => {
-            let error = syn::Error::new_spanned(other, "`#[collective(..)]` stands on a fn");
-            return error.into_compile_error();
+            let mut places = Places::default();
+            let finding = source::no_fn(&mut places, &other);
+            let error = places.compile_errors(&[finding]);
+            return quote!(#error #other);
         }
         Err(_) => return item,
     };

@@ -3,12 +3,12 @@
 use crate::diagnose::Places;
 use crate::eval;
 use crate::syntax::{self, Definition};
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quadrille_compiler::collective::{Collective, Evaluate};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use quadrille_compiler::program::Program;
 use std::sync::Arc;
-use syn::{Attribute, Item, ItemFn, Meta};
+use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemStatic, ItemStruct, Meta};
 
 /// Every collective of a Rust file, in the order of the text: the fns with `#[collective(..)]` or
 /// `#[quadrille::collective(..)]`, also in modules written in the file. Everything else is ignored; a file without a
@@ -20,6 +20,13 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
     // As rustc reads it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let source = SourceFile { path: path.into(), first_line: 1, text: text.as_str().into() };
+    // syn and rustc go down one call a level.
+    if let Some(deep) = text.parse().ok().and_then(too_deep) {
+        let loc = Places::default().between(deep, deep);
+        let message = format!("more than {NESTING_LIMIT} brackets inside each other");
+        let list = vec![Diagnostic::new(Check::Syntax, loc, message)];
+        return Err(Diagnostics { list, source: Some(source) });
+    }
     let file = match syn::parse_file(&text) {
         Ok(file) => file,
         Err(error) => {
@@ -36,6 +43,25 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
     Err(Diagnostics { list: found.findings, source: Some(source) })
 }
 
+/// The most brackets inside each other in a file: what rustc's default recursion limit lets through, twice.
+const NESTING_LIMIT: usize = 256;
+
+/// A bracket with more than [`NESTING_LIMIT`] around it.
+fn too_deep(tokens: TokenStream) -> Option<Span> {
+    let mut open = vec![tokens.into_iter()];
+    while let Some(innermost) = open.last_mut() {
+        match innermost.next() {
+            Some(TokenTree::Group(group)) if open.len() > NESTING_LIMIT => return Some(group.span_open()),
+            Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
+            Some(_) => {}
+            None => {
+                open.pop();
+            }
+        }
+    }
+    None
+}
+
 #[derive(Default)]
 struct Found {
     collectives: Vec<Collective>,
@@ -48,19 +74,31 @@ impl Found {
             match item {
                 Item::Fn(item) => self.item_fn(item, source),
                 Item::Mod(module) => {
-                    let shared = module.attrs.iter().find(|attribute| {
-                        let path = attribute.path();
-                        path.is_ident("collectives") || is_quadrille(path, "collectives")
-                    });
-                    if let Some(attribute) = shared {
-                        let loc = Places::default().of(attribute);
-                        let message = "`#[collectives]` on a module is not supported yet";
-                        self.findings.push(Diagnostic::new(Check::Unsupported, loc, message));
-                    }
+                    self.shared(&module.attrs);
                     self.items(module.content.map(|(_, items)| items).unwrap_or_default(), source);
+                }
+                Item::Const(ItemConst { ref attrs, .. })
+                | Item::Enum(ItemEnum { ref attrs, .. })
+                | Item::Static(ItemStatic { ref attrs, .. })
+                | Item::Struct(ItemStruct { ref attrs, .. })
+                    if attrs.iter().any(is_collective) =>
+                {
+                    self.findings.push(no_fn(&mut Places::default(), &item));
                 }
                 _ => {}
             }
+        }
+    }
+
+    fn shared(&mut self, attributes: &[Attribute]) {
+        let collectives = attributes.iter().find(|attribute| {
+            let path = attribute.path();
+            path.is_ident("collectives") || is_quadrille(path, "collectives")
+        });
+        if let Some(attribute) = collectives {
+            let loc = Places::default().of(attribute);
+            let message = "`#[collectives]` on a module is not supported yet";
+            self.findings.push(Diagnostic::new(Check::Unsupported, loc, message));
         }
     }
 
@@ -92,6 +130,11 @@ pub fn from_macro(text: &str, file: &str, line: u32) -> Collective {
             panic!("the text embedded by `#[collective(..)]` is no collective:\n{findings}")
         }
     }
+}
+
+/// The finding that a collective is no fn but `item`.
+pub(crate) fn no_fn(places: &mut Places, item: &Item) -> Diagnostic {
+    Diagnostic::new(Check::Syntax, places.of(item), "`#[collective(..)]` stands on a fn")
 }
 
 /// Takes the first `#[collective(..)]` off an item: what stands in its parentheses.
