@@ -58,7 +58,8 @@ pub(crate) fn program(
 fn run(definition: &Definition, source: &SourceFile, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
     let options = &definition.options;
     let shape = Shape { kind: options.kind, ranks, chunks: 1, in_place: options.in_place, root: Rank(0) };
-    let chunks = Evaluator::new(definition, source, shape).chunks().map_err(|finding| vec![finding])?;
+    let chunks =
+        Evaluator::new(definition, source, shape).chunks().map_err(|Stop(finding)| vec![*finding])?;
     let shape = Shape { chunks, ..shape };
     let mut evaluator = Evaluator::new(definition, source, shape);
     let end = evaluator.body(&definition.body);
@@ -139,23 +140,23 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The number of chunks of a unit.
-    fn chunks(mut self) -> Result<u32, Diagnostic> {
+    fn chunks(mut self) -> Run<u32> {
         let options = &self.definition.options;
         self.loc = options.chunks_loc;
-        let chunks = self.body(&self.definition.chunks).map_err(|Stop(finding)| *finding)?;
+        let chunks = self.body(&self.definition.chunks)?;
         let count = u32::try_from(chunks).ok().filter(|chunks| *chunks > 0);
         let Some(count) = count else {
             let message = format!("`{}` is {chunks}", self.source.slice(options.chunks_loc));
-            return Err(self
-                .finding(Check::Requirement, message)
-                .note("a unit of a message has at least one chunk"));
+            let finding =
+                self.finding(Check::Requirement, message).note("a unit of a message has at least one chunk");
+            return Err(Stop(Box::new(finding)));
         };
         let shape = Shape { chunks: count, ..self.shape };
         let buffers = shape.buffers().len() as u128;
         let total = buffers * u128::from(units_of(&shape)) * u128::from(count) * u128::from(shape.ranks);
         if total > CHUNKS_LIMIT {
             let message = format!("the buffers of all ranks have {total} chunks, more than {CHUNKS_LIMIT}");
-            return Err(self.finding(Check::Arithmetic, message));
+            return Err(self.stop(Check::Arithmetic, message));
         }
         Ok(count)
     }
