@@ -4,8 +4,8 @@
 use crate::files::admits;
 use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{Message, Pattern};
-use quadrille::runtime::{Job, Session};
 use quadrille::runtime::nvrtc;
+use quadrille::runtime::{Job, Session};
 use quadrille::{Collective, DType, RedOp, World};
 
 const SIZES: [u32; 4] = [2, 3, 4, 8];
@@ -36,7 +36,13 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(collective: &Collective, ranks: u32, count: u64, dtype: DType, shift: u32) -> Result<Wanted, Failed> {
+    fn new(
+        collective: &Collective,
+        ranks: u32,
+        count: u64,
+        dtype: DType,
+        shift: u32,
+    ) -> Result<Wanted, Failed> {
         let message = Message::new(&collective.program(ranks)?, count, dtype);
         Ok(Wanted { message, inputs: message.inputs(Pattern::OneHot { shift }) })
     }
@@ -59,8 +65,9 @@ fn counts(collective: &Collective, ranks: u32, dtype: DType) -> Result<(), Faile
     for count in COUNTS {
         // At least three calls in a row.
         let shifts = if count > 1000 { 3 } else { ranks.max(3) };
-        let wanted: Vec<Wanted> =
-            (0..shifts).map(|shift| Wanted::new(collective, ranks, count, dtype, shift)).collect::<Result<_, _>>()?;
+        let wanted: Vec<Wanted> = (0..shifts)
+            .map(|shift| Wanted::new(collective, ranks, count, dtype, shift))
+            .collect::<Result<_, _>>()?;
         run(&session, &wanted.iter().map(|w| (collective, w)).collect::<Vec<_>>())?;
     }
     Ok(())
