@@ -8,8 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::kind::Shape;
-use quadrille_runtime::data::{self, Comparison, Pattern};
+use quadrille_runtime::data::{Comparison, Message, Pattern};
 use quadrille_runtime::{
     Bandwidth, CudaAbsence, Error, LoadTimes, Options as WorldOptions, World, gpus, nvrtc,
 };
@@ -178,10 +177,10 @@ pub(crate) fn collective(
     out.field("iterations", options.iterations);
     out.field("clock", CLOCK);
     // Judged before anything is fetched or allocated.
-    let Element { dtype, op } = options.element;
-    let shape = collective.program(ranks)?.shape;
+    let dtype = options.element.dtype;
+    let program = collective.program(ranks)?;
     let count = collective.kind.count(options.bytes.0, dtype, ranks);
-    enough_memory(&shape, collective.kind.bytes(count, dtype, ranks))?;
+    enough_memory(ranks, collective.kind.bytes(count, dtype, ranks))?;
     collective.verified(&world.domain())?;
     out.line(format!("{}: {why}", world.describe()));
     let nvrtc = nvrtc::provide(nvrtc::announce)?;
@@ -189,9 +188,9 @@ pub(crate) fn collective(
         "nvrtc",
         json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }),
     );
-    let calls = Calls { collective, options, shape, count };
+    let calls = Calls { collective, options, message: Message::new(&program, count, dtype), count };
     let ran = calls.run(&world)?;
-    let row = calls.row(&ran);
+    let row = calls.row(&world, &ran);
     table(&row, collective, out);
     let LoadTimes { lower, compile } = ran.load;
     out.line(format!(
@@ -232,12 +231,12 @@ fn choose(ranks: u32, options: &Options) -> Result<(World, String), Error> {
 }
 
 /// Refuses messages for which the system would have to end this process.
-fn enough_memory(shape: &Shape, bytes: u64) -> Result<(), RunFailure> {
+fn enough_memory(ranks: u32, bytes: u64) -> Result<(), RunFailure> {
     let Some(available) = available_memory() else { return Ok(()) };
     // Of each rank the two buffers on the virtual GPU with a mark a byte, and input, reference and result.
-    let need = u128::from(bytes) * u128::from(shape.ranks) * 7;
+    let need = u128::from(bytes) * u128::from(ranks) * 7;
     if need > u128::from(available) {
-        return Err(RunFailure::Memory { ranks: shape.ranks, bytes, need, available });
+        return Err(RunFailure::Memory { ranks, bytes, need, available });
     }
     Ok(())
 }
@@ -254,7 +253,7 @@ fn available_memory() -> Option<u64> {
 struct Calls<'a> {
     collective: &'a Collective,
     options: &'a Options,
-    shape: Shape,
+    message: Message,
     count: u64,
 }
 
@@ -272,7 +271,7 @@ struct Ran {
 
 impl Calls<'_> {
     fn run(&self, world: &World) -> Result<Ran, Failure> {
-        let Calls { collective, options, shape, count } = self;
+        let Calls { collective, options, message, .. } = self;
         let Element { dtype, op } = options.element;
         let session = world.session()?;
         let mut ran = Ran::default();
@@ -280,15 +279,14 @@ impl Calls<'_> {
         for call in 1..=total {
             // Any 32 bits of the seed will do.
             let shift = (options.seed as u32).wrapping_add(call - 1);
-            let inputs = data::inputs(shape, *count, dtype, Pattern::OneHot { shift });
+            let inputs = message.inputs(Pattern::OneHot { shift });
             let progress = Progress::start(format!("call {call} of {total} on virtual GPUs"));
             let run = session.run(collective, dtype, op, &inputs)?;
             drop(progress);
             ran.load.lower += run.load.lower;
             ran.load.compile += run.load.compile;
             ran.execute += run.execute;
-            let expected = data::reference(shape, *count, dtype, op, &inputs);
-            let comparison = data::compare(shape, *count, dtype, &expected, &run.outputs);
+            let comparison = message.compare(&message.reference(op, &inputs), &run.outputs);
             ran.compared += comparison.elements;
             ran.wrong += comparison.wrong;
             if comparison.wrong > 0 {
@@ -299,9 +297,9 @@ impl Calls<'_> {
         Ok(ran)
     }
 
-    fn row(&self, ran: &Ran) -> Row {
+    fn row(&self, world: &World, ran: &Ran) -> Row {
         let Element { dtype, op } = self.options.element;
-        let (kind, ranks) = (self.collective.kind, self.shape.ranks);
+        let (kind, ranks) = (self.collective.kind, world.ranks());
         let bytes = kind.bytes(self.count, dtype, ranks);
         let time = ran.execute / self.options.iterations.get();
         let Bandwidth { algbw, busbw } = Bandwidth::new(kind, ranks, bytes, time);
