@@ -189,7 +189,11 @@ fn a_failure_ends_every_communicator_until_they_are_made_anew() {
     let kernel = &Gather::new(2).load(&bystander)[0];
     let anew = world.session().unwrap();
     let (call, expected) = Gather::new(2).prepare(&anew, 3, 0);
+    // Further ones do not end these.
+    let beside = world.session().unwrap();
     assert!(anew.execute(&[call]).unwrap().outputs[0] == expected);
+    let (call, expected) = Gather::new(2).prepare(&beside, 4, 0);
+    assert!(beside.execute(&[call]).unwrap().outputs[0] == expected);
     // The old ones stay ended.
     ended(bystander[1].alloc(4).map(drop));
     let own = anew.communicators()[0].alloc(4).unwrap();
