@@ -98,7 +98,7 @@ fn divergent_loops() {
     let steps = |mut v: u32| {
         let mut count = 0;
         while v != 1 {
-            v = if v % 2 == 0 { v / 2 } else { 3 * v + 1 };
+            v = if v.is_multiple_of(2) { v / 2 } else { 3 * v + 1 };
             count += 1;
         }
         count
@@ -237,8 +237,8 @@ fn integer_arithmetic() {
             a.wrapping_mul(b) as u64,
             a.checked_div(b).unwrap_or(0) as u64,
             a.checked_rem(b).unwrap_or(0) as u64,
-            (i128::from(a) * i128::from(b) >> 64) as u64,
-            (u128::from(ua) * u128::from(ub) >> 64) as u64,
+            ((i128::from(a) * i128::from(b)) >> 64) as u64,
+            ((u128::from(ua) * u128::from(ub)) >> 64) as u64,
             ua << n,
             (a >> n) as u64,
             ua >> n,
