@@ -1,8 +1,18 @@
-//! Custom GPU collectives, written in Rust, proved before they run.
+#![doc = include_str!("../README.md")]
 
+pub use quadrille_compiler as compiler;
 pub use quadrille_compiler::collective::Collective;
+pub use quadrille_compiler::diagnostic::Diagnostics;
+pub use quadrille_compiler::domain::Domain;
+pub use quadrille_compiler::dtype::{DType, RedOp};
+pub use quadrille_compiler::kind::Kind;
 pub use quadrille_macros::collective;
+pub use quadrille_runtime as runtime;
+pub use quadrille_runtime::{Communicator, World};
 
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "cli")]
 pub mod example;
 
 /// What the code that `#[collective]` leaves behind calls; not for users.

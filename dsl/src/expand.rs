@@ -1,6 +1,8 @@
 //! The Rust that the macro leaves behind: a fn of the same name that yields the collective, from the text of the
 //! original, which is embedded with its lines and columns.
 
+use crate::depth;
+use crate::diagnose::Places;
 use crate::source;
 use crate::syntax::{self, SCHEDULE_ATTRIBUTES};
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
@@ -12,6 +14,10 @@ use syn::{Item, ItemFn, Meta};
 /// wrong for any listed world size; else every finding as an error, and a stub of the item so that its callers get no
 /// second one. What is no Rust is left as it is, for rustc to report.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    let mut places = Places::default();
+    if let Some(finding) = depth::too_deep(&item, &mut places) {
+        return places.compile_errors(&[finding]);
+    }
     let item = match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(item)) => item,
         Ok(other) => {

@@ -11,6 +11,8 @@
 
 mod arithmetic;
 
+mod depth;
+
 mod diagnose;
 
 mod syntax;

@@ -1,5 +1,6 @@
 //! Collectives from the text of a file.
 
+use crate::depth;
 use crate::diagnose::Places;
 use crate::eval;
 use crate::syntax::{self, Definition};
@@ -20,6 +21,11 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
     // As rustc reads it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let source = SourceFile { path: path.into(), first_line: 1, text: text.as_str().into() };
+    // Text that is no Rust tokens is left to syn to report.
+    let deep = text.parse().ok().and_then(|tokens| depth::too_deep(&tokens, &mut Places::default()));
+    if let Some(finding) = deep {
+        return Err(Diagnostics { list: vec![finding], source: Some(source) });
+    }
     let file = match syn::parse_file(&text) {
         Ok(file) => file,
         Err(error) => {

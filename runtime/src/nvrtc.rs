@@ -34,7 +34,7 @@ mod tool;
 
 pub use compile::{Arch, Code, CompileError, Features, Image, Kind, Options, ParseArchError, Text, compile};
 pub use error::{Absence, Looked, NvrtcError, WheelProblem};
-pub use find::{Found, Source, Version, driver, find};
+pub use find::{Found, Source, Version, cache, driver, find, offline};
 pub use load::{supported, version};
 pub use provide::{Progress, announce, provide};
 pub use tool::ToolError;

@@ -119,6 +119,17 @@ pub fn driver() -> Option<Version> {
     (version > 0).then_some(Version { major: version / 1000, minor: version % 1000 / 10 })
 }
 
+/// The folder that [`super::provide`] keeps libnvrtc in; it need not exist. `None` where neither `XDG_CACHE_HOME` nor
+/// `HOME` is an absolute path.
+pub fn cache() -> Option<PathBuf> {
+    Search::from_env().cache
+}
+
+/// Whether `QUADRILLE_OFFLINE` forbids [`super::provide`] to fetch.
+pub fn offline() -> bool {
+    Search::from_env().offline
+}
+
 /// All that a search depends on, so that it does not depend on the process it runs in.
 #[derive(Clone, Debug)]
 pub(super) struct Search {

@@ -96,13 +96,25 @@ pub(crate) struct Statement<'a> {
 pub(crate) enum StatementKind<'a> {
     Label(&'a str),
     /// Registers `name` (no count) or `name0 .. name(count-1)`.
-    Reg { ty: Ty, name: &'a str, count: Option<u32> },
+    Reg {
+        ty: Ty,
+        name: &'a str,
+        count: Option<u32>,
+    },
     Var(Var<'a>),
     Open,
     Close,
-    Loc { file: u32, at: u32, column: u32, inlined_at: Option<(u32, u32, u32)> },
+    Loc {
+        file: u32,
+        at: u32,
+        column: u32,
+        inlined_at: Option<(u32, u32, u32)>,
+    },
     /// `name: .branchtargets a, b;`
-    Targets { name: &'a str, labels: Vec<&'a str> },
+    Targets {
+        name: &'a str,
+        labels: Vec<&'a str>,
+    },
     Inst(AstInst<'a>),
 }
 

@@ -143,7 +143,11 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
-        write!(f, "rank {}, kernel {}, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})", self.rank, self.kernel)?;
+        write!(
+            f,
+            "rank {}, kernel {}, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz})",
+            self.rank, self.kernel
+        )?;
         write!(f, ", PTX line {}", self.ptx_line)?;
         match &self.source {
             Some(source) => write!(f, " ({source})"),
@@ -221,7 +225,11 @@ pub struct Near {
 impl fmt::Display for Near {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let freed = if self.freed { "freed " } else { "" };
-        write!(f, "byte {} of {freed}`{}` of rank {} ({} bytes)", self.offset, self.label, self.rank, self.len)
+        write!(
+            f,
+            "byte {} of {freed}`{}` of rank {} ({} bytes)",
+            self.offset, self.label, self.rank, self.len
+        )
     }
 }
 
@@ -278,7 +286,9 @@ pub enum Fault {
     #[error("trap: {0}")]
     Trap(Box<Place>),
     /// Threads of one warp wait for each other at different places.
-    #[error("threads {waiting:#010x} of a warp wait at `{instruction}` for threads {missing:#010x}, which {reason}; {place}")]
+    #[error(
+        "threads {waiting:#010x} of a warp wait at `{instruction}` for threads {missing:#010x}, which {reason}; {place}"
+    )]
     Divergent {
         /// The waiting thread of the lowest lane, and its instruction.
         place: Box<Place>,

@@ -43,9 +43,19 @@ pub(crate) enum Flow {
     Backward,
     /// A sync instruction, with the lanes whose guard holds.
     Sync(u32),
-    Branch { target: u32, taken: u32 },
-    Indexed { index: Reg, table: u32, active: u32 },
-    Call { number: u32, active: u32 },
+    Branch {
+        target: u32,
+        taken: u32,
+    },
+    Indexed {
+        index: Reg,
+        table: u32,
+        active: u32,
+    },
+    Call {
+        number: u32,
+        active: u32,
+    },
     Ret(u32),
     Exit(u32),
     Trap(u32),
@@ -194,8 +204,12 @@ impl Warp {
                 Op::Binary(kind, ops) => kind.exec(regs, ops, active),
                 Op::Ternary(kind, ops) => kind.exec(regs, ops, active),
                 Op::Lop3(ops, table) => regs.map3(ops, active, |a, b, c| lop3(a, b, c, table)),
-                Op::Bfi { wide: false, ops: [d, a, b, p, l] } => bit_field::<u32>(regs, [d, a, b, p, l], active, 32),
-                Op::Bfi { wide: true, ops: [d, a, b, p, l] } => bit_field::<u64>(regs, [d, a, b, p, l], active, 64),
+                Op::Bfi { wide: false, ops: [d, a, b, p, l] } => {
+                    bit_field::<u32>(regs, [d, a, b, p, l], active, 32)
+                }
+                Op::Bfi { wide: true, ops: [d, a, b, p, l] } => {
+                    bit_field::<u64>(regs, [d, a, b, p, l], active, 64)
+                }
                 Op::Setp { cmp, ty, d, q, a, b, logic } => {
                     let holds = compare(regs, cmp, ty, a, b);
                     let (yes, no) = match logic {
@@ -235,14 +249,21 @@ impl Warp {
                 }
                 Op::ConvertPair(ref c, d, high, low) => {
                     for lane in lanes(active) {
-                        let half = |r: Reg| crate::convert::convert(c, regs.r32[r as usize][lane].into()) as u32;
+                        let half =
+                            |r: Reg| crate::convert::convert(c, regs.r32[r as usize][lane].into()) as u32;
                         let value = half(low) & 0xffff | half(high) << 16;
                         regs.r32[d as usize][lane] = value;
                     }
                 }
                 Op::Load(ref access, address, ref dst) => {
                     let at = addresses(regs, address);
-                    let mut m = MemoryOp { cx, local, watcher, params: (&mut frame.params, frame.param_bytes), index };
+                    let mut m = MemoryOp {
+                        cx,
+                        local,
+                        watcher,
+                        params: (&mut frame.params, frame.param_bytes),
+                        index,
+                    };
                     m.note_read(access, &at, active, frame.function, *pc);
                     m.each_part(function, inst, access, AccessKind::Load, &at, active, |part, mask, at| {
                         load(access, part.bytes, part.base, at, mask, regs, dst).map(|()| false)
@@ -250,7 +271,13 @@ impl Warp {
                 }
                 Op::Store(ref access, address, ref src) => {
                     let at = addresses(regs, address);
-                    let mut m = MemoryOp { cx, local, watcher, params: (&mut frame.params, frame.param_bytes), index };
+                    let mut m = MemoryOp {
+                        cx,
+                        local,
+                        watcher,
+                        params: (&mut frame.params, frame.param_bytes),
+                        index,
+                    };
                     m.each_part(function, inst, access, AccessKind::Store, &at, active, |part, mask, at| {
                         Ok(store(access, part.bytes, part.base, at, mask, regs, src))
                     })?;
@@ -261,11 +288,23 @@ impl Warp {
                 }
                 Op::Atom(op, ref access, address, d, bc) => {
                     let at = addresses(regs, address);
-                    let mut m = MemoryOp { cx, local, watcher, params: (&mut frame.params, frame.param_bytes), index };
+                    let mut m = MemoryOp {
+                        cx,
+                        local,
+                        watcher,
+                        params: (&mut frame.params, frame.param_bytes),
+                        index,
+                    };
                     m.note_read(access, &at, active, frame.function, *pc);
-                    m.each_part(function, inst, access, AccessKind::Atomic, &at, active, |part, mask, at| {
-                        atomic_lanes(op, access, part, at, mask, regs, d, bc)
-                    })?;
+                    m.each_part(
+                        function,
+                        inst,
+                        access,
+                        AccessKind::Atomic,
+                        &at,
+                        active,
+                        |part, mask, at| atomic_lanes(op, access, part, at, mask, regs, d, bc),
+                    )?;
                     if cx.memory.watch_hit.is_some() {
                         *pc += 1;
                         return Ok(Flow::Pause);
@@ -403,7 +442,9 @@ impl MemoryOp<'_, '_> {
                 moved = at.map(|a| a.wrapping_sub(window));
             }
             let served = match space {
-                Space::Global | Space::Const | Space::Generic => self.global(access, kind, &moved, part, &mut f),
+                Space::Global | Space::Const | Space::Generic => {
+                    self.global(access, kind, &moved, part, &mut f)
+                }
                 Space::Shared => self.shared(access, kind, &moved, part, &mut f),
                 Space::Local => self.lane_local(access, &moved, part, &mut f),
                 Space::Param => self.param(access, kind, &moved, part, &mut f),
@@ -411,7 +452,8 @@ impl MemoryOp<'_, '_> {
             match served {
                 Ok(done) => rest &= !done,
                 Err(failure) => {
-                    let space = if space == Space::Generic || space == Space::Const { Space::Global } else { space };
+                    let space =
+                        if space == Space::Generic || space == Space::Const { Space::Global } else { space };
                     return Err(failed(self, space, failure, &moved));
                 }
             }
@@ -512,11 +554,11 @@ impl MemoryOp<'_, '_> {
             if kind != AccessKind::Load {
                 return Err(Failure { lane, reason: Reason::ReadOnly });
             }
-            let params = self.cx.block.params.clone();
-            all_inside(at, mask, params.data.len() as u64, access.bytes())?;
-            // Copied only when a kernel reads its parameters, which are few.
-            let mut bytes = crate::memory::Bytes::clone(&params);
-            f(Part { bytes: &mut bytes, base: 0 }, mask, at)?;
+            let mut params = std::mem::take(&mut self.cx.block.params);
+            let served = all_inside(at, mask, params.data.len() as u64, access.bytes())
+                .and_then(|()| f(Part { bytes: &mut params, base: 0 }, mask, at));
+            self.cx.block.params = params;
+            served?;
             return Ok(mask);
         }
         let (params, size) = (&mut *self.params.0, self.params.1);
@@ -620,7 +662,13 @@ fn compare(regs: &Regs, cmp: Cmp, ty: Ty, a: Reg, b: Reg) -> u32 {
 }
 
 #[inline(always)]
-fn compare_as<T: Lane, V: PartialOrd + Copy>(regs: &Regs, cmp: Cmp, a: Reg, b: Reg, value: impl Fn(T) -> V) -> u32 {
+fn compare_as<T: Lane, V: PartialOrd + Copy>(
+    regs: &Regs,
+    cmp: Cmp,
+    a: Reg,
+    b: Reg,
+    value: impl Fn(T) -> V,
+) -> u32 {
     let (x, y) = (regs.get::<T>(a), regs.get::<T>(b));
     #[expect(clippy::eq_op, reason = "NaN differs from itself")]
     let nan = |a: V, b: V| a != a || b != b;

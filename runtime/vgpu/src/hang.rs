@@ -86,7 +86,11 @@ pub(crate) fn render(waiting: &[Waiting]) -> String {
     for w in waiting.iter().take(MAX_RENDERED) {
         let [x, y, z] = w.block;
         for what in &w.for_what {
-            let _ = write!(out, "  rank {}, kernel {}, block ({x}, {y}, {z}), warp {}: ", w.rank, w.kernel, w.warp);
+            let _ = write!(
+                out,
+                "  rank {}, kernel {}, block ({x}, {y}, {z}), warp {}: ",
+                w.rank, w.kernel, w.warp
+            );
             match what {
                 WaitsFor::Barrier { barrier, arrived, expected, exited, place } => {
                     let _ = write!(out, "barrier {barrier}, {arrived} of {expected} threads have arrived");
@@ -96,7 +100,8 @@ pub(crate) fn render(waiting: &[Waiting]) -> String {
                     let _ = writeln!(out, ", {}", source(place));
                 }
                 WaitsFor::Lanes { waiting, place } => {
-                    let _ = writeln!(out, "lanes {waiting:#010x} wait for others of the warp, {}", source(place));
+                    let _ =
+                        writeln!(out, "lanes {waiting:#010x} wait for others of the warp, {}", source(place));
                 }
                 WaitsFor::Memory(polled) => {
                     let _ = write!(out, "memory");

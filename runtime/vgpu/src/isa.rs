@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::alu::{Binary, Ternary, Unary};
 use crate::ast::Ty;
-use crate::error::{Space, SourceLine};
+use crate::error::{SourceLine, Space};
 use crate::float::Round;
 use crate::regs::{Bank, NO_REG, Reg};
 
@@ -42,7 +42,9 @@ pub(crate) struct Access {
     pub(crate) ty: Ty,
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
+    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) order: Order,
+    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
     pub(crate) bank: Bank,
@@ -151,14 +153,39 @@ pub(crate) enum ReduxOp {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Collective {
     /// `p` may be `NO_REG`.
-    Shfl { mode: ShflMode, d: Reg, p: Reg, a: Reg, b: Reg, c: Reg },
+    Shfl {
+        mode: ShflMode,
+        d: Reg,
+        p: Reg,
+        a: Reg,
+        b: Reg,
+        c: Reg,
+    },
     /// Destination is a predicate, for `Ballot` a 32-bit register.
-    Vote { mode: VoteMode, d: Reg, a: PredOperand },
+    Vote {
+        mode: VoteMode,
+        d: Reg,
+        a: PredOperand,
+    },
     /// `all` compares with every member and sets `p`; else every lane gets those with its value.
-    Match { all: bool, wide: bool, d: Reg, p: Reg, a: Reg },
-    Redux { op: ReduxOp, signed: bool, d: Reg, a: Reg },
+    Match {
+        all: bool,
+        wide: bool,
+        d: Reg,
+        p: Reg,
+        a: Reg,
+    },
+    Redux {
+        op: ReduxOp,
+        signed: bool,
+        d: Reg,
+        a: Reg,
+    },
     /// `d` may be `NO_REG`.
-    Elect { d: Reg, p: Reg },
+    Elect {
+        d: Reg,
+        p: Reg,
+    },
     Sync,
 }
 
@@ -215,10 +242,27 @@ pub(crate) enum Op {
     Ternary(Ternary, [Reg; 4]),
     Lop3([Reg; 4], u8),
     /// d, a, b, position, length
-    Bfi { wide: bool, ops: [Reg; 5] },
+    Bfi {
+        wide: bool,
+        ops: [Reg; 5],
+    },
     /// `d = (a cmp b) logic c`, `q = !(a cmp b) logic c`; `q` may be `NO_REG`.
-    Setp { cmp: Cmp, ty: Ty, d: Reg, q: Reg, a: Reg, b: Reg, logic: Option<(Logic, PredOperand)> },
-    Selp { bank: Bank, d: Reg, a: Reg, b: Reg, p: PredOperand },
+    Setp {
+        cmp: Cmp,
+        ty: Ty,
+        d: Reg,
+        q: Reg,
+        a: Reg,
+        b: Reg,
+        logic: Option<(Logic, PredOperand)>,
+    },
+    Selp {
+        bank: Bank,
+        d: Reg,
+        a: Reg,
+        b: Reg,
+        p: PredOperand,
+    },
     PredLogic(Logic, Reg, PredOperand, PredOperand),
     /// Also `mov` and `not`.
     PredMov(Reg, PredOperand),
@@ -240,7 +284,11 @@ pub(crate) enum Op {
     Collective(Collective, Reg),
     Barrier(Barrier),
     ActiveMask(Reg),
-    Clock { what: Clock, wide: bool, d: Reg },
+    Clock {
+        what: Clock,
+        wide: bool,
+        d: Reg,
+    },
     /// Fences, and instructions without effect on a machine that executes in order.
     Nop,
     Nanosleep,

@@ -92,8 +92,10 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Spanned<'_>>, PtxProblem> {
                 while is_word(at(i)) && at(i) != b'.' {
                     i += 1;
                 }
-                number(&text[start..i])
-                    .ok_or_else(|| PtxProblem { line, kind: PtxProblemKind::Number { text: text[start..i].into() } })?
+                number(&text[start..i]).ok_or_else(|| PtxProblem {
+                    line,
+                    kind: PtxProblemKind::Number { text: text[start..i].into() },
+                })?
             }
             _ if is_word_start(c) => {
                 i += 1;

@@ -79,7 +79,8 @@ mod sync;
 mod warp;
 
 pub use error::{
-    AccessKind, BadAccess, Fault, Near, Place, PtxError, PtxProblem, PtxProblemKind, RequestError, SourceLine, Space,
+    AccessKind, BadAccess, Fault, Near, Place, PtxError, PtxProblem, PtxProblemKind, RequestError,
+    SourceLine, Space,
 };
 pub use hang::{Polled, Waiting, WaitsFor};
 pub use machine::{Config, Launch, Machine, Outcome, Policy, Statistics, Status};

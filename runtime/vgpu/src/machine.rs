@@ -128,7 +128,7 @@ struct Prepared {
     threads: [u32; 3],
     shared_bytes: u32,
     static_shared: u32,
-    params: Arc<Bytes>,
+    params: Bytes,
     variables: Arc<[u64]>,
     started: u64,
     ended: u64,
@@ -192,7 +192,13 @@ impl Machine {
     ///
     /// # Errors
     /// As of [`Machine::alloc`].
-    pub fn alloc_zeroed(&mut self, rank: usize, bytes: u64, align: u64, label: &str) -> Result<u64, RequestError> {
+    pub fn alloc_zeroed(
+        &mut self,
+        rank: usize,
+        bytes: u64,
+        align: u64,
+        label: &str,
+    ) -> Result<u64, RequestError> {
         let len = Memory::check_size(label, bytes, align)?;
         self.memory.allocate(rank, Bytes::zeroed(len), align, label, false)
     }
@@ -336,7 +342,7 @@ impl Machine {
             threads: block,
             shared_bytes: total as u32,
             static_shared,
-            params: Arc::new(bytes),
+            params: bytes,
             variables,
             started: 0,
             ended: 0,
@@ -415,7 +421,13 @@ impl Machine {
         }
     }
 
-    fn turn(&mut self, w: usize, quantum: u32, suspect: bool, statistics: &mut Statistics) -> Result<u32, Fault> {
+    fn turn(
+        &mut self,
+        w: usize,
+        quantum: u32,
+        suspect: bool,
+        statistics: &mut Statistics,
+    ) -> Result<u32, Fault> {
         let warp = &mut self.warps[w];
         let Some(Some(block)) = self.blocks.get_mut(warp.block) else { return Ok(0) };
         let live = warp.live;

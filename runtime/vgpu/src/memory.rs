@@ -180,10 +180,6 @@ impl Memory {
         }
     }
 
-    pub(crate) fn ranks(&self) -> usize {
-        self.ranks.len()
-    }
-
     pub(crate) fn links(&self) -> &[LinkStatistics] {
         &self.links
     }
@@ -215,7 +211,14 @@ impl Memory {
             return Err(refuse("the rank's address space is used up"));
         }
         memory.next = end;
-        memory.allocations.push(Allocation { base, len, bytes, label: label.into(), freed: false, read_only });
+        memory.allocations.push(Allocation {
+            base,
+            len,
+            bytes,
+            label: label.into(),
+            freed: false,
+            read_only,
+        });
         Ok(base)
     }
 

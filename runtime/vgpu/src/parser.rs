@@ -61,7 +61,10 @@ impl<'a> Parser<'_, 'a> {
 
     fn expected<T>(&self, expected: &'static str) -> Result<T> {
         let here = self.here();
-        Err(PtxProblem { line: here.line, kind: PtxProblemKind::Syntax { expected, found: here.text.into() } })
+        Err(PtxProblem {
+            line: here.line,
+            kind: PtxProblemKind::Syntax { expected, found: here.text.into() },
+        })
     }
 
     fn expect(&mut self, c: char, expected: &'static str) -> Result<()> {
@@ -92,8 +95,10 @@ impl<'a> Parser<'_, 'a> {
     fn small(&mut self) -> Result<u32> {
         let here = self.here();
         let value = self.int()?;
-        u32::try_from(value)
-            .map_err(|_| PtxProblem { line: here.line, kind: PtxProblemKind::Number { text: here.text.into() } })
+        u32::try_from(value).map_err(|_| PtxProblem {
+            line: here.line,
+            kind: PtxProblemKind::Number { text: here.text.into() },
+        })
     }
 
     fn unknown_directive<T>(&self) -> Result<T> {
@@ -240,7 +245,9 @@ impl<'a> Parser<'_, 'a> {
                 // `.ptr .space .align n` describes what a pointer points to.
                 ".ptr" => {
                     self.at += 1;
-                    while let Token::Word(".global" | ".const" | ".shared" | ".local" | ".align") = self.peek() {
+                    while let Token::Word(".global" | ".const" | ".shared" | ".local" | ".align") =
+                        self.peek()
+                    {
                         if self.next() == Token::Word(".align") {
                             self.small()?;
                         }

@@ -39,8 +39,11 @@ impl Machine {
         for split in &warp.progress.splits {
             for_what.extend(self.split_waits(warp, split));
         }
-        let polled: Vec<Polled> =
-            warp.watcher.reads.iter().filter_map(|read| {
+        let polled: Vec<Polled> = warp
+            .watcher
+            .reads
+            .iter()
+            .filter_map(|read| {
                 let place = self.place(warp, read.function, read.pc, read.lane)?;
                 let len = read.bytes as usize;
                 let (value, near) = match read.space {
@@ -50,7 +53,14 @@ impl Machine {
                     }
                     _ => (self.memory.read(read.address, len).ok()?, self.memory.near(read.address)),
                 };
-                Some(Polled { address: read.address, bytes: read.bytes, space: read.space, value, near, place })
+                Some(Polled {
+                    address: read.address,
+                    bytes: read.bytes,
+                    space: read.space,
+                    value,
+                    near,
+                    place,
+                })
             })
             .collect();
         if warp.can_run() {

@@ -77,7 +77,11 @@ impl Warp {
             Some(id) if (id as usize) < BARRIERS => id,
             _ => {
                 let what = "the barrier, which must be below 16 and the same in all lanes,";
-                return Err(Fault::Value { place: place(cx), what, value: regs.r32[barrier.id as usize][lane].into() });
+                return Err(Fault::Value {
+                    place: place(cx),
+                    what,
+                    value: regs.r32[barrier.id as usize][lane].into(),
+                });
             }
         };
         let expected = match barrier.count {
@@ -86,23 +90,26 @@ impl Warp {
                 Some(count) if count != 0 && count % 32 == 0 => count,
                 _ => {
                     let what = "the barrier's thread count, which must be a multiple of 32 and not 0,";
-                    return Err(Fault::Value { place: place(cx), what, value: regs.r32[count as usize][lane].into() });
+                    return Err(Fault::Value {
+                        place: place(cx),
+                        what,
+                        value: regs.r32[count as usize][lane].into(),
+                    });
                 }
             },
         };
         // The missing threads of a block's last warp count as arrived with the others.
         let threads = if here == self.lanes { LANES as u32 } else { here.count_ones() };
         let votes = if barrier.a.reg == NO_REG { 0 } else { pred(regs, barrier.a) & here };
-        let done = cx
-            .block
-            .arrive(id, expected, threads, barrier, (self.index, here, votes))
-            .map_err(|refused| Fault::Barrier {
+        let done = cx.block.arrive(id, expected, threads, barrier, (self.index, here, votes)).map_err(
+            |refused| Fault::Barrier {
                 place: place(cx),
                 barrier: id,
                 arrived: refused.arrived,
                 expected: refused.expected,
                 reason: refused.reason,
-            })?;
+            },
+        )?;
         for other in &mut self.progress.splits {
             if other.frame == split.frame && other.pc == split.pc && other.mask & !here == 0 {
                 other.state = State::Barrier(id);
@@ -190,7 +197,9 @@ fn collective(regs: &mut Regs, what: Collective, mask: u32) {
             regs.put_pred(d, mask, if result { u32::MAX } else { 0 });
         }
         Collective::Match { all, wide, d, p, a } => {
-            let value = |lane: usize| if wide { regs.r64[a as usize][lane] } else { regs.r32[a as usize][lane].into() };
+            let value = |lane: usize| {
+                if wide { regs.r64[a as usize][lane] } else { regs.r32[a as usize][lane].into() }
+            };
             let mut out = [0; LANES];
             for lane in members() {
                 out[lane] = members().filter(|&other| value(other) == value(lane)).fold(0, |m, l| m | 1 << l);

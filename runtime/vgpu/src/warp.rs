@@ -126,7 +126,9 @@ fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base: u64) -> La
             Preset::Var(number, offset) => block.variables[number as usize].wrapping_add(offset as u64),
             Preset::Local(offset) => local_base.wrapping_add(offset),
             Preset::DynamicBegin => Module::dynamic_begin(block.static_shared),
-            Preset::DynamicBytes => block.shared.data.len() as u64 - Module::dynamic_begin(block.static_shared),
+            Preset::DynamicBytes => {
+                block.shared.data.len() as u64 - Module::dynamic_begin(block.static_shared)
+            }
             Preset::SharedBytes => block.shared.data.len() as u64,
         }
     })

@@ -291,16 +291,19 @@ impl<'m, 'a> Decoder<'m, 'a> {
         };
         (c.from_bank, c.to_bank) = (from_bank, to_bank);
         let exact = from_bank.bytes() == from.bytes() && to_bank.bytes() == to.bytes();
-        let plain = c.round == Round::Nearest && !c.integral && !c.saturate && !c.finite && !c.relu && !c.flush;
+        let plain =
+            c.round == Round::Nearest && !c.integral && !c.saturate && !c.finite && !c.relu && !c.flush;
         if exact
             && plain
-            && let Some(kind) = Unary::parse(&format!("cvt.{}.{}", parts[parts.len() - 2], parts[parts.len() - 1]))
+            && let Some(kind) =
+                Unary::parse(&format!("cvt.{}.{}", parts[parts.len() - 2], parts[parts.len() - 1]))
         {
             self.push(Op::Unary(kind, [d, a]));
             return Ok(());
         }
         if c.from.float() && !c.to.float() && !c.integral {
-            return self.unsupported(inst, "a float becomes an integer only with `.rni`, `.rzi`, `.rmi` or `.rpi`");
+            return self
+                .unsupported(inst, "a float becomes an integer only with `.rni`, `.rzi`, `.rmi` or `.rpi`");
         }
         self.push(Op::Convert(c, d, a));
         Ok(())
@@ -401,7 +404,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let d = self.new_reg(Ty::Pred)?;
         let (yes, no) = (self.constant(to_bank, yes)?, self.constant(to_bank, no)?);
         self.push(Op::Setp { cmp, ty: from, d, q: NO_REG, a, b, logic });
-        self.push(Op::Selp { bank: to_bank, d: out, a: yes, b: no, p: PredOperand { reg: d, negated: false } });
+        self.push(Op::Selp {
+            bank: to_bank,
+            d: out,
+            a: yes,
+            b: no,
+            p: PredOperand { reg: d, negated: false },
+        });
         Ok(())
     }
 
@@ -436,7 +445,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let bank = match inst.op {
             "bfi.b32" => Bank::B32,
             "bfi.b64" => Bank::B64,
-            _ => return self.unsupported(inst, "the machine has no such instruction, or not this form of it"),
+            _ => {
+                return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
+            }
         };
         let d = self.dst(inst, 0, bank)?;
         let (a, b) = (self.src(inst, 1, bank)?, self.src(inst, 2, bank)?);

@@ -32,7 +32,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             ("exit", "exit") => self.push(Op::Exit),
             ("trap", "trap") => self.push(Op::Trap),
             ("call", "call" | "call.uni") => self.call(inst)?,
-            _ => return self.unsupported(inst, "the machine has no such instruction, or not this form of it"),
+            _ => {
+                return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
+            }
         }
         Ok(())
     }
@@ -60,7 +62,11 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let mut transfers = [Vec::new(), Vec::new()];
         for (which, declared) in [&callee.returns, &callee.params].into_iter().enumerate() {
             if declared.len() != lists[which].len() {
-                return self.bad(inst, if which == 0 { 0 } else { at + 1 }, "has another length than the function's");
+                return self.bad(
+                    inst,
+                    if which == 0 { 0 } else { at + 1 },
+                    "has another length than the function's",
+                );
             }
             for (var, &name) in declared.iter().zip(&lists[which]) {
                 let offset = top.next_multiple_of(u64::from(var.align.max(1)));
@@ -159,8 +165,11 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     _ => return self.unsupported(inst, "it has no such mode"),
                 };
                 self.count(inst, 3..=3)?;
-                let d =
-                    if mode == VoteMode::Ballot { self.dst(inst, 0, Bank::B32)? } else { self.pred_dst(inst, 0)? };
+                let d = if mode == VoteMode::Ballot {
+                    self.dst(inst, 0, Bank::B32)?
+                } else {
+                    self.pred_dst(inst, 0)?
+                };
                 let a = self.pred_src(inst, 1)?;
                 (Collective::Vote { mode, d, a }, self.src(inst, 2, Bank::B32)?)
             }
@@ -197,7 +206,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 }
                 (Collective::Elect { d, p }, self.src(inst, 1, Bank::B32)?)
             }
-            _ => return self.unsupported(inst, "the machine has no such instruction, or not this form of it"),
+            _ => {
+                return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
+            }
         };
         self.push(Op::Collective(collective, members));
         Ok(())
@@ -211,8 +222,20 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "fence" => parts.iter().all(|part| {
                 matches!(
                     *part,
-                    "sc" | "acq_rel" | "acquire" | "release" | "cta" | "cluster" | "gpu" | "sys" | "proxy" | "alias"
-                        | "async" | "async::generic" | "global" | "shared::cta" | "mbarrier_init"
+                    "sc" | "acq_rel"
+                        | "acquire"
+                        | "release"
+                        | "cta"
+                        | "cluster"
+                        | "gpu"
+                        | "sys"
+                        | "proxy"
+                        | "alias"
+                        | "async"
+                        | "async::generic"
+                        | "global"
+                        | "shared::cta"
+                        | "mbarrier_init"
                         | "async.global"
                 )
             }),

@@ -119,8 +119,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             };
         }
         let address = self.address(inst, usize::from(load))?;
-        let access =
-            Access { space: q.space, ty, count: q.vector, order: q.order, scope: q.scope, bank };
+        let access = Access { space: q.space, ty, count: q.vector, order: q.order, scope: q.scope, bank };
         self.push(if load { Op::Load(access, address, regs) } else { Op::Store(access, address, regs) });
         Ok(())
     }

@@ -70,8 +70,10 @@ pub(crate) fn decode<'a>(ast: &AstModule<'a>) -> std::result::Result<Vec<Functio
             }
         };
         if globals.symbols.insert(var.name, symbol).is_some() && !var.is_extern {
-            problems
-                .push(PtxProblem { line: var.line, kind: PtxProblemKind::Redeclared { name: var.name.into() } });
+            problems.push(PtxProblem {
+                line: var.line,
+                kind: PtxProblemKind::Redeclared { name: var.name.into() },
+            });
         }
     }
     // A declaration before the definition is the same function.
@@ -149,7 +151,11 @@ struct Decoder<'m, 'a> {
 const NO_GUARD: PredOperand = PredOperand { reg: NO_REG, negated: false };
 
 impl<'m, 'a> Decoder<'m, 'a> {
-    fn new(globals: &'m mut Globals<'a>, functions: &'m [&'m AstFunction<'a>], ast: &'m AstFunction<'a>) -> Self {
+    fn new(
+        globals: &'m mut Globals<'a>,
+        functions: &'m [&'m AstFunction<'a>],
+        ast: &'m AstFunction<'a>,
+    ) -> Self {
         let out = Function {
             name: ast.name.into(),
             entry: ast.entry,
@@ -269,7 +275,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 let reg = self.new_reg(*ty)?;
                 self.declare(name, Symbol::Reg(*ty, reg))?;
             }
-            StatementKind::Reg { ty, name, count: Some(count) } => self.declare(name, Symbol::Range(*ty, *count))?,
+            StatementKind::Reg { ty, name, count: Some(count) } => {
+                self.declare(name, Symbol::Range(*ty, *count))?
+            }
             StatementKind::Var(var) => self.variable(var, problems)?,
             StatementKind::Open => {
                 let params = self.frame_params;
@@ -311,7 +319,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
         for (table, labels, line) in scope.tables {
             let missing = labels.iter().find(|&&label| !scope.labels.contains_key(label)).copied();
             match (missing, self.scopes.last_mut()) {
-                (None, _) => self.out.tables[table] = labels.iter().map(|&label| scope.labels[label]).collect(),
+                (None, _) => {
+                    self.out.tables[table] = labels.iter().map(|&label| scope.labels[label]).collect()
+                }
                 (Some(_), Some(outer)) => outer.tables.push((table, labels, line)),
                 (Some(label), None) => problems.push(undeclared(label, line)),
             }
@@ -357,7 +367,11 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 self.out.frame_param_bytes = self.out.frame_param_bytes.max(self.frame_params as u32);
                 Symbol::Param(FRAME_PARAMS + offset)
             }
-            _ => return Err(PtxProblemKind::Directive { directive: format!(".{} in a function", var.space).into() }),
+            _ => {
+                return Err(PtxProblemKind::Directive {
+                    directive: format!(".{} in a function", var.space).into(),
+                });
+            }
         };
         self.declare(var.name, symbol)
     }
@@ -394,9 +408,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "bra" | "brx" | "call" | "ret" | "exit" | "trap" => self.control(inst, head),
             "bar" | "barrier" => self.barrier(inst),
             "shfl" | "vote" | "match" | "redux" | "elect" | "activemask" => self.collective(inst, head),
-            "membar" | "fence" | "prefetch" | "prefetchu" | "griddepcontrol" | "discard" | "applypriority" => {
-                self.without_effect(inst, head)
-            }
+            "membar" | "fence" | "prefetch" | "prefetchu" | "griddepcontrol" | "discard"
+            | "applypriority" => self.without_effect(inst, head),
             "nanosleep" => {
                 self.src(inst, 0, Bank::B32)?;
                 self.push(Op::Nanosleep);

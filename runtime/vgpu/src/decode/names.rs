@@ -67,7 +67,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
             {
                 return Ok(symbol);
             }
-            if let (Some(number), Some(&Symbol::Range(ty, count))) = (number, self.scopes[depth].symbols.get(prefix))
+            if let (Some(number), Some(&Symbol::Range(ty, count))) =
+                (number, self.scopes[depth].symbols.get(prefix))
                 && number < count
             {
                 let symbol = Symbol::Reg(ty, self.new_reg(ty)?);
@@ -280,7 +281,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// `d` or `d|p`: a register of `bank` (none if it is `_`) and a predicate (none if absent).
-    pub(super) fn dst_and_pred(&mut self, inst: &'m AstInst<'a>, index: usize, bank: Bank) -> Result<(Reg, Reg)> {
+    pub(super) fn dst_and_pred(
+        &mut self,
+        inst: &'m AstInst<'a>,
+        index: usize,
+        bank: Bank,
+    ) -> Result<(Reg, Reg)> {
         match self.operand(inst, index)? {
             Operand::Pair(d, p) => {
                 let p = self.pred_reg(inst, index, p)?;
@@ -288,7 +294,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     return Ok((NO_REG, p));
                 }
                 match self.find(d)? {
-                    Symbol::Reg(ty, reg) if ty != Ty::Pred && Bank::of_bytes(ty.bytes()) == Some(bank) => Ok((reg, p)),
+                    Symbol::Reg(ty, reg) if ty != Ty::Pred && Bank::of_bytes(ty.bytes()) == Some(bank) => {
+                        Ok((reg, p))
+                    }
                     _ => self.bad(inst, index, "is not a register of the instruction's width"),
                 }
             }

@@ -1,0 +1,106 @@
+//! Refuses text that nests deeper than parsers, which are recursive, have stack for. Looks at tokens without recursion.
+
+use crate::diagnose::Places;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use quadrille_compiler::diagnostic::{Check, Diagnostic};
+
+/// Brackets in brackets. A level of syntax takes up to 23 KB of stack in an unoptimized build.
+const DEEPEST: usize = 64;
+
+/// Tokens of a statement or list element, and of those around it; what is in brackets counts for itself. An operator
+/// in `a + a + ..` takes up to 5 KB of stack.
+const LONGEST: usize = 1000;
+
+/// The finding on the first place where `tokens` nest too deep.
+pub(crate) fn too_deep(tokens: &TokenStream, places: &mut Places) -> Option<Diagnostic> {
+    let mut open = vec![(tokens.clone(), 0, 0)];
+    let mut finding = |token: &TokenTree, message, help: &str| {
+        Some(Diagnostic::new(Check::Unsupported, places.of(token), message).help(help))
+    };
+    while let Some((stream, depth, around)) = open.pop() {
+        let tokens: Vec<TokenTree> = stream.into_iter().collect();
+        let mut start = 0;
+        for end in 1..=tokens.len() {
+            if !ends(&tokens[end - 1], tokens.get(end)) {
+                continue;
+            }
+            let length = around + end - start;
+            if length > LONGEST {
+                let message = format!("an expression has more than {LONGEST} parts");
+                return finding(&tokens[start], message, "split it with `let`");
+            }
+            for token in &tokens[start..end] {
+                match token {
+                    TokenTree::Group(_) if depth == DEEPEST => {
+                        let message = format!("more than {DEEPEST} brackets are open here");
+                        return finding(token, message, "take inner expressions out with `let`");
+                    }
+                    TokenTree::Group(group) => open.push((group.stream(), depth + 1, length)),
+                    _ => {}
+                }
+            }
+            start = end;
+        }
+    }
+    None
+}
+
+/// Whether a statement, list element or item ends with `token`.
+fn ends(token: &TokenTree, next: Option<&TokenTree>) -> bool {
+    match token {
+        _ if next.is_none() => true,
+        TokenTree::Punct(punct) => matches!(punct.as_char(), ';' | ','),
+        // `{ .. }` may be an operand, or have an `else`.
+        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => match next {
+            Some(TokenTree::Ident(word)) => word != "else" && word != "as",
+            Some(TokenTree::Literal(_)) | None => true,
+            // Attributes of the next item.
+            Some(TokenTree::Punct(punct)) => punct.as_char() == '#',
+            Some(TokenTree::Group(_)) => false,
+        },
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::parse_file;
+
+    fn body(body: &str) -> String {
+        format!(
+            "#[collective(all_gather, ranks = [2], chunks = 1)]\n\
+             fn f() {{ let x = {body}; for r in 0..RANKS {{ output[..][r] = input[r][0]; }} }}\n"
+        )
+    }
+
+    #[test]
+    fn deep_text_is_a_finding_and_no_overflow() {
+        let many = 1 << 14;
+        let cases = [
+            (format!("{}1{}", "(".repeat(many), ")".repeat(many)), "64 brackets"),
+            (format!("{}1{}", "{".repeat(many), "}".repeat(many)), "64 brackets"),
+            (format!("{}true", "!".repeat(many)), "1000 parts"),
+            (format!("1{}", " + 1".repeat(many)), "1000 parts"),
+            (format!("1{}", ".min(1)".repeat(many)), "1000 parts"),
+            (format!("if true {{ 1 }}{} else {{ 2 }}", " else if true { 1 }".repeat(many)), "1000 parts"),
+            (format!("{{ 1 }}{}", " + { 1 }".repeat(many)), "1000 parts"),
+            // Each level is short, and so is its operand; together they are not.
+            (format!("{}1{}", "(".repeat(50), &format!("{})", " + 1".repeat(50)).repeat(50)), "1000 parts"),
+        ];
+        for (text, words) in cases {
+            let findings = parse_file("deep.rs", &body(&text)).expect_err(words);
+            assert!(findings.list[0].message.contains(words), "{:?}", findings.list[0].message);
+            assert_eq!(findings.list[0].loc.map(|loc| loc.start.line), Some(2));
+        }
+    }
+
+    #[test]
+    fn long_files_and_deep_enough_expressions_are_not_refused() {
+        let nested = format!("{}1{}", "(".repeat(60), ")".repeat(60));
+        assert_eq!(parse_file("f.rs", &body(&nested)).map(|found| found.len()), Ok(1));
+        let sum = format!("fn g() {{ let x = 1{}; }}\n", " + 1".repeat(400));
+        assert_eq!(parse_file("f.rs", &(sum + &body("1"))).map(|found| found.len()), Ok(1));
+        let fns = "/// Text.\n#[inline]\nfn g() { if true { 1 } else { 2 } }\n".repeat(1000);
+        assert_eq!(parse_file("f.rs", &(fns + &body("1"))).map(|found| found.len()), Ok(1));
+    }
+}

@@ -1,0 +1,250 @@
+//! `quadrille compile`: the text or file of any stage. Everything is produced before anything is written.
+
+use crate::cli::failure::Failure;
+use crate::cli::output::{Format, Output};
+use crate::cli::{ranks, run, source};
+use clap::{Args, ValueEnum};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::domain::Domain;
+use quadrille_runtime::nvrtc;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The arguments of `compile`.
+#[derive(Debug, Args)]
+pub(crate) struct Compile {
+    /// A Rust source, or builtin:NAME; with ::NAME where it has several collectives
+    #[arg(value_name = "FILE[::NAME]")]
+    file: String,
+    /// World size [default: the largest listed one up to 8, or 8]
+    #[arg(long, value_name = "N")]
+    ranks: Option<ranks::Ranks>,
+    /// GPU architecture of PTX and cubin
+    #[arg(long, default_value = "sm_90")]
+    arch: nvrtc::Arch,
+    #[command(flatten)]
+    element: run::Element,
+    /// What to print or write [default: all, with -o]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "STAGE,..")]
+    emit: Vec<Stage>,
+    /// Write NAME.EXTENSION for each stage into this folder, which is created if need be
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// A stage on the way from program to machine code.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Stage {
+    /// The chunk operations of all ranks.
+    Program,
+    /// Steps, waits and signals of every thread block, proved.
+    Schedule,
+    /// The kernel, rolled and compared with the schedule.
+    Kernel,
+    /// CUDA C++.
+    Cuda,
+    /// PTX, by NVRTC.
+    Ptx,
+    /// Machine code, by NVRTC.
+    Cubin,
+}
+
+impl Stage {
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Program => "program",
+            Stage::Schedule => "schedule",
+            Stage::Kernel => "kernel",
+            Stage::Cuda => "cuda",
+            Stage::Ptx => "ptx",
+            Stage::Cubin => "cubin",
+        }
+    }
+
+    /// Of the file that `-o` writes.
+    fn extension(self) -> &'static str {
+        match self {
+            Stage::Cuda => "cu",
+            other => other.name(),
+        }
+    }
+}
+
+/// Stages that cannot be printed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum StageError {
+    /// Nothing says what to print.
+    #[error(
+        "nothing says what to print\nhelp: name a stage, as in --emit cuda, or a folder for all, as in -o out"
+    )]
+    None,
+    /// Several texts for one stream.
+    #[error(
+        "{count} stages cannot be printed one after the other\nhelp: name one, or a folder, as in -o out"
+    )]
+    Several { count: usize },
+    /// No text.
+    #[error("a cubin is not text\nhelp: name a folder for it, as in -o out")]
+    Binary,
+}
+
+/// Files that cannot be written. None of them was.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing} {}: {source}; nothing was written\nhelp: name a folder that can be written, as in -o out", path.display())]
+pub(crate) struct WriteError {
+    /// What was tried, as a verb.
+    doing: &'static str,
+    /// The file or folder.
+    path: PathBuf,
+    /// What the system said.
+    source: io::Error,
+}
+
+impl WriteError {
+    /// A full disk is the machine's, every other reason the user's.
+    pub(crate) fn status(&self) -> u8 {
+        match self.source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::MACHINE,
+            _ => Failure::USAGE,
+        }
+    }
+}
+
+/// A stage's result.
+#[derive(Debug)]
+struct Artifact {
+    stage: Stage,
+    bytes: Vec<u8>,
+}
+
+/// Does it.
+pub(crate) fn compile(compile: &Compile, out: &mut Output) -> Result<(), Failure> {
+    let stages = stages(compile, out.format())?;
+    let collective = source::load(&compile.file)?;
+    let ranks = ranks::one(&collective, compile.ranks)?;
+    let artifacts = produce(compile, &collective, ranks, &stages)?;
+    let element = compile.element;
+    out.field("collective", &collective.name);
+    out.field("ranks", ranks);
+    out.field("dtype", element.dtype.name());
+    out.field("op", element.op.name());
+    out.field("arch", compile.arch.to_string());
+    match &compile.output {
+        Some(folder) => {
+            let paths = write(folder, &collective.name, &artifacts)?;
+            let mut said = Vec::new();
+            for (artifact, path) in artifacts.iter().zip(&paths) {
+                let (stage, bytes) = (artifact.stage, artifact.bytes.len());
+                out.line(format!("{} ({bytes} bytes)", path.display()));
+                said.push(
+                    serde_json::json!({ "stage": stage, "file": path.display().to_string(), "bytes": bytes }),
+                );
+            }
+            out.field("artifacts", said);
+        }
+        None => {
+            let mut said = Vec::new();
+            for Artifact { stage, bytes } in &artifacts {
+                // Every stage but the cubin, which `stages` refuses here, is text.
+                let text = String::from_utf8_lossy(bytes);
+                out.raw(&text);
+                said.push(serde_json::json!({ "stage": stage, "text": text }));
+            }
+            out.field("artifacts", said);
+        }
+    }
+    Ok(())
+}
+
+/// What to make, in the order of the stages, each once.
+fn stages(compile: &Compile, format: Format) -> Result<Vec<Stage>, StageError> {
+    let mut stages = compile.emit.clone();
+    stages.sort();
+    stages.dedup();
+    if compile.output.is_some() {
+        return Ok(if stages.is_empty() { Stage::value_variants().to_vec() } else { stages });
+    }
+    match &stages[..] {
+        [] => Err(StageError::None),
+        stages if stages.contains(&Stage::Cubin) => Err(StageError::Binary),
+        [_, _, ..] if format == Format::Text => Err(StageError::Several { count: stages.len() }),
+        _ => Ok(stages),
+    }
+}
+
+fn produce(
+    compile: &Compile,
+    collective: &Collective,
+    ranks: u32,
+    stages: &[Stage],
+) -> Result<Vec<Artifact>, Failure> {
+    let domain = Domain::full_mesh(ranks);
+    let run::Element { dtype, op } = compile.element;
+    let mut artifacts = Vec::new();
+    for &stage in stages {
+        let bytes = match stage {
+            Stage::Program => collective.program(ranks)?.to_string().into_bytes(),
+            Stage::Schedule => collective.verified(&domain)?.to_string().into_bytes(),
+            Stage::Kernel => collective.kernel(&domain, dtype, op)?.to_string().into_bytes(),
+            Stage::Cuda => collective.cuda(&domain, dtype, op)?.text.into_bytes(),
+            Stage::Ptx => image(compile, collective, &domain, nvrtc::Kind::Ptx)?,
+            Stage::Cubin => image(compile, collective, &domain, nvrtc::Kind::Cubin)?,
+        };
+        artifacts.push(Artifact { stage, bytes });
+    }
+    Ok(artifacts)
+}
+
+fn image(
+    compile: &Compile,
+    collective: &Collective,
+    domain: &Domain,
+    kind: nvrtc::Kind,
+) -> Result<Vec<u8>, Failure> {
+    let run::Element { dtype, op } = compile.element;
+    let cuda = collective.cuda(domain, dtype, op)?;
+    nvrtc::provide(nvrtc::announce)?;
+    let name = format!("{}.cu", collective.name);
+    let image = nvrtc::compile(&cuda.text, &nvrtc::Options { arch: compile.arch, kind, name: &name })?;
+    Ok(image.code.bytes().to_vec())
+}
+
+/// Writes every file under a temporary name beside its place, then renames them all.
+fn write(folder: &Path, name: &str, artifacts: &[Artifact]) -> Result<Vec<PathBuf>, WriteError> {
+    let failed = |doing: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |source: io::Error| WriteError { doing, path, source }
+    };
+    std::fs::create_dir_all(folder).map_err(failed("create the folder", folder))?;
+    let mut ready = Vec::new();
+    for Artifact { stage, bytes } in artifacts {
+        let path = folder.join(format!("{name}.{}", stage.extension()));
+        if path.is_dir() {
+            return Err(failed("write", &path)(io::ErrorKind::IsADirectory.into()));
+        }
+        let mut file = temporary(folder).map_err(failed("write into", folder))?;
+        file.write_all(bytes).and_then(|()| file.flush()).map_err(failed("write", &path))?;
+        ready.push((file, path));
+    }
+    let mut paths = Vec::new();
+    for (file, path) in ready {
+        file.persist(&path).map_err(|error| failed("write", &path)(error.error))?;
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// A file that goes when it is dropped, and may be read by whoever the process lets read its files.
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".quadrille-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
+}

@@ -1,0 +1,86 @@
+//! Why a command did not succeed, and the exit status that follows.
+
+use crate::cli::compile::{StageError, WriteError};
+use crate::cli::output::{JsonDiagnostic, json_diagnostics};
+use crate::cli::ranks::NotAdmitted;
+use crate::cli::run::RunFailure;
+use crate::cli::source::SourceError;
+use quadrille_compiler::diagnostic::Diagnostics;
+use quadrille_runtime::nvrtc::{CompileError, NvrtcError};
+
+/// A failure of any command; `Display` is what stands after `error:`, with `help:` on a line of its own.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    /// The arguments cannot be read.
+    #[error("{}", plain(.0))]
+    Arguments(clap::Error),
+    /// FILE gives no collective.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// A world size that `only` excludes.
+    #[error(transparent)]
+    Ranks(#[from] NotAdmitted),
+    /// The program is wrong.
+    #[error(transparent)]
+    Program(#[from] Diagnostics),
+    /// Stages that cannot be printed together or at all.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    /// Files cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// There is no NVRTC.
+    #[error(transparent)]
+    Nvrtc(#[from] NvrtcError),
+    /// NVRTC does not compile the text.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// The run failed or its results are wrong.
+    #[error(transparent)]
+    Run(#[from] RunFailure),
+    /// `doctor` found something missing.
+    #[error("{0} is missing: collectives cannot be executed here")]
+    Doctor(String),
+}
+
+impl Failure {
+    /// The program or its run is wrong.
+    pub(crate) const WRONG: u8 = 1;
+    /// Bad usage.
+    pub(crate) const USAGE: u8 = 2;
+    /// The machine lacks something.
+    pub(crate) const MACHINE: u8 = 3;
+
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        match self {
+            Failure::Program(_) => Failure::WRONG,
+            Failure::Arguments(_) | Failure::Source(_) | Failure::Ranks(_) | Failure::Stage(_) => {
+                Failure::USAGE
+            }
+            Failure::Write(error) => error.status(),
+            Failure::Nvrtc(_) | Failure::Doctor(_) => Failure::MACHINE,
+            Failure::Compile(error) => match error {
+                CompileError::Nvrtc(_) => Failure::MACHINE,
+                CompileError::Arch { .. } => Failure::USAGE,
+                _ => Failure::WRONG,
+            },
+            Failure::Run(error) => error.status(),
+        }
+    }
+
+    /// The findings, where the program is wrong.
+    pub(crate) fn diagnostics(&self) -> Vec<JsonDiagnostic> {
+        match self {
+            Failure::Program(diagnostics) => json_diagnostics(diagnostics),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// clap's message without its leading `error: `.
+fn plain(error: &clap::Error) -> String {
+    let text = error.to_string();
+    text.strip_prefix("error: ").unwrap_or(&text).trim_end().to_owned()
+}

@@ -1,0 +1,115 @@
+//! The command line, in the library so that the examples' mains share it. One file a subcommand; docs/cli.md says
+//! what each does.
+
+mod check;
+mod compile;
+mod doctor;
+mod failure;
+mod output;
+mod progress;
+mod ranks;
+pub(crate) mod run;
+mod size;
+mod source;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use failure::Failure;
+use output::{Format, Output};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "quadrille",
+    version,
+    about = "Custom GPU collectives, written in Rust, proved before they run",
+    after_help = "Exit status: 0 good, 1 the program or its run is wrong, 2 bad usage, 3 the machine lacks something."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    format: FormatOption,
+}
+
+#[derive(Debug, Args)]
+struct FormatOption {
+    /// Text for people, or one JSON object on the standard output
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Prove a collective for its world sizes
+    Check(check::Check),
+    /// Print or write any stage: program, schedule, kernel, CUDA, PTX, cubin
+    Compile(compile::Compile),
+    /// Prove, compile and execute a collective, and check its results against an exact reference
+    Run(run::Run),
+    /// Say what is on this machine, what is missing, and how to get it
+    Doctor,
+}
+
+/// The main function of `quadrille`: reads the process's arguments, does what they say and gives the exit status.
+pub fn main() -> ExitCode {
+    let Cli { command, format } = match parse(std::env::args_os().collect()) {
+        Ok(cli) => cli,
+        Err(status) => return status,
+    };
+    let format = format.format;
+    match command {
+        Command::Check(check) => finish(format, "check", |out| check::check(&check, out)),
+        Command::Compile(compile) => finish(format, "compile", |out| compile::compile(&compile, out)),
+        Command::Run(run) => finish(format, "run", |out| run::file(&run, out)),
+        Command::Doctor => finish(format, "doctor", doctor::doctor),
+    }
+}
+
+/// The options of `run` without FILE, of an example.
+#[derive(Debug, Parser)]
+#[command(
+    about = "Prove, compile and execute this collective, and check its results against an exact reference"
+)]
+struct Example {
+    #[command(flatten)]
+    options: run::Options,
+    #[command(flatten)]
+    format: FormatOption,
+}
+
+/// The main function of an example.
+pub(crate) fn example(collective: &quadrille_compiler::collective::Collective) -> ExitCode {
+    match parse(std::env::args_os().collect()) {
+        Ok(Example { options, format }) => {
+            finish(format.format, "run", |out| run::collective(collective, &options, out))
+        }
+        Err(status) => status,
+    }
+}
+
+fn finish(format: Format, command: &str, body: impl FnOnce(&mut Output) -> Result<(), Failure>) -> ExitCode {
+    let mut output = Output::new(format, command);
+    let result = body(&mut output);
+    output.finish(result)
+}
+
+/// Reads arguments; on failure, and for `--help` and `--version`, prints and gives the exit status.
+fn parse<T: Parser>(arguments: Vec<OsString>) -> Result<T, ExitCode> {
+    T::try_parse_from(&arguments).map_err(|error| {
+        let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if !asked && wants_json(&arguments) {
+            return Output::new(Format::Json, "usage").finish(Err(Failure::Arguments(error)));
+        }
+        // Fails where nobody reads any more.
+        drop(error.print());
+        if asked { ExitCode::SUCCESS } else { ExitCode::from(Failure::USAGE) }
+    })
+}
+
+/// Whether arguments that cannot be read ask for JSON.
+fn wants_json(arguments: &[OsString]) -> bool {
+    let pairs = arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
+    pairs || arguments.iter().any(|argument| argument == "--format=json")
+}

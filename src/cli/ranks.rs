@@ -1,0 +1,79 @@
+//! World sizes: which one a command takes, and which a collective admits.
+
+use quadrille_compiler::collective::Collective;
+use std::str::FromStr;
+
+/// World size where the collective lists none, and the largest that is taken unasked.
+const USUAL: u32 = 8;
+
+/// The largest world size that can be asked for: twice the largest NVLink domain.
+const LARGEST: u32 = 1152;
+
+/// `--ranks N`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ranks(pub(crate) u32);
+
+/// A text that is no world size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a world size is a whole number from 1 to {LARGEST}")]
+pub(crate) struct NoWorldSize;
+
+impl FromStr for Ranks {
+    type Err = NoWorldSize;
+
+    fn from_str(text: &str) -> Result<Ranks, NoWorldSize> {
+        text.parse().ok().filter(|ranks| (1..=LARGEST).contains(ranks)).map(Ranks).ok_or(NoWorldSize)
+    }
+}
+
+/// A world size that the collective excludes by `only`.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{name}` is not for {ranks} rank{}\nhelp: use --ranks with {}", if *ranks == 1 { "" } else { "s" }, list(admitted))]
+pub(crate) struct NotAdmitted {
+    /// The collective.
+    pub(crate) name: String,
+    /// What was asked for.
+    pub(crate) ranks: u32,
+    /// What it is for.
+    pub(crate) admitted: Vec<u32>,
+}
+
+fn list(sizes: &[u32]) -> String {
+    sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The world size asked for, else the largest listed one up to 8, else 8 or the smallest that `only` admits.
+pub(crate) fn one(collective: &Collective, asked: Option<Ranks>) -> Result<u32, NotAdmitted> {
+    let Some(Ranks(ranks)) = asked else {
+        let listed = &collective.ranks;
+        let usual = listed.iter().rev().find(|&&ranks| ranks <= USUAL);
+        let smallest = listed.first().filter(|_| collective.only);
+        return Ok(usual.or(smallest).copied().unwrap_or(USUAL));
+    };
+    admit(collective, ranks)
+}
+
+/// The world sizes to check: the one asked for, else all listed ones, else 8; with `all`, every one up to the largest
+/// of these that the collective admits.
+pub(crate) fn several(
+    collective: &Collective,
+    asked: Option<Ranks>,
+    all: bool,
+) -> Result<Vec<u32>, NotAdmitted> {
+    if let Some(Ranks(ranks)) = asked {
+        return admit(collective, ranks).map(|ranks| vec![ranks]);
+    }
+    let listed = if collective.ranks.is_empty() { vec![USUAL] } else { collective.ranks.clone() };
+    match listed.last() {
+        Some(&largest) if all && !collective.only => Ok((1..=largest).collect()),
+        _ => Ok(listed),
+    }
+}
+
+fn admit(collective: &Collective, ranks: u32) -> Result<u32, NotAdmitted> {
+    if collective.only && !collective.ranks.contains(&ranks) {
+        let (name, admitted) = (collective.name.clone(), collective.ranks.clone());
+        return Err(NotAdmitted { name, ranks, admitted });
+    }
+    Ok(ranks)
+}

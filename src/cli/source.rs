@@ -1,0 +1,151 @@
+//! FILE[::NAME]: reads a collective from a Rust source, or takes a built-in.
+
+use crate::cli::failure::Failure;
+use quadrille_compiler::collective::Collective;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The largest source that is read, in bytes: a thousand times what people write.
+const LARGEST: u64 = 16 << 20;
+
+/// What `builtin:NAME` names: the sources in examples/.
+const BUILTINS: [(&str, &str); 7] = [
+    ("binomial_broadcast", include_str!("../../examples/binomial_broadcast.rs")),
+    ("one_shot_all_reduce", include_str!("../../examples/one_shot_all_reduce.rs")),
+    ("pairwise_all_to_all", include_str!("../../examples/pairwise_all_to_all.rs")),
+    ("ring_all_gather", include_str!("../../examples/ring_all_gather.rs")),
+    ("ring_all_reduce", include_str!("../../examples/ring_all_reduce.rs")),
+    ("ring_reduce_scatter", include_str!("../../examples/ring_reduce_scatter.rs")),
+    ("two_shot_all_reduce", include_str!("../../examples/two_shot_all_reduce.rs")),
+];
+
+/// Why FILE[::NAME] gives no collective.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum SourceError {
+    /// Nothing lies at the path.
+    #[error(
+        "there is no file {}\nhelp: name a Rust source with a #[collective] fn, or a built-in: {}",
+        path.display(),
+        builtins()
+    )]
+    Missing { path: PathBuf },
+    /// A folder, not a file.
+    #[error("{} is a folder\nhelp: name one Rust source in it", path.display())]
+    Folder { path: PathBuf },
+    /// The file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The file is no source that a person wrote.
+    #[error(
+        "{} has more than {} MiB\nhelp: name a Rust source with a #[collective] fn",
+        path.display(),
+        LARGEST >> 20
+    )]
+    Huge { path: PathBuf },
+    /// The file is not text.
+    #[error(
+        "{} is not UTF-8 text: byte {at} is wrong\nhelp: name a Rust source with a #[collective] fn",
+        path.display()
+    )]
+    NotText {
+        path: PathBuf,
+        /// Bytes before the first wrong one.
+        at: usize,
+    },
+    /// `builtin:NAME` with an unknown name.
+    #[error("there is no built-in `{name}`\nhelp: the built-ins are {}", builtins())]
+    NoBuiltin { name: String },
+    /// The file holds no collective.
+    #[error(
+        "{file} has no #[collective] fn\nhelp: write #[collective(all_reduce, ranks = [8], ..)] above a fn"
+    )]
+    NoCollective { file: String },
+    /// Several collectives, and none was named.
+    #[error("{file} has several collectives\nhelp: name one: {}", names.iter().map(|n| format!("{file}::{n}")).collect::<Vec<_>>().join(", "))]
+    Several { file: String, names: Vec<String> },
+    /// No collective of that name.
+    #[error("{file} has no collective `{name}`\nhelp: it has {}", names.join(", "))]
+    Unknown { file: String, name: String, names: Vec<String> },
+}
+
+fn builtins() -> String {
+    BUILTINS.map(|(name, _)| format!("builtin:{name}")).join(", ")
+}
+
+/// The collective that `FILE[::NAME]` names.
+pub(crate) fn load(argument: &str) -> Result<Collective, Failure> {
+    let (file, text, name) = read(argument)?;
+    let collectives = quadrille_dsl::parse_file(&file, &text)?;
+    Ok(select(file, collectives, name)?)
+}
+
+/// The name to show for the source, its text, and NAME.
+fn read(argument: &str) -> Result<(String, String, Option<&str>), SourceError> {
+    // A file whose own name has `::` in it is still a file.
+    let (file, name) = match argument.rsplit_once("::") {
+        Some((file, name)) if !Path::new(argument).exists() => (file, Some(name)),
+        _ => (argument, None),
+    };
+    let text = match file.strip_prefix("builtin:") {
+        Some(builtin) => BUILTINS
+            .iter()
+            .find(|(known, _)| *known == builtin)
+            .map(|(_, text)| (*text).to_owned())
+            .ok_or_else(|| SourceError::NoBuiltin { name: builtin.into() })?,
+        None => read_file(Path::new(file))?,
+    };
+    Ok((file.to_owned(), text, name))
+}
+
+fn read_file(path: &Path) -> Result<String, SourceError> {
+    let own = || path.to_owned();
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => SourceError::Missing { path: own() },
+        io::ErrorKind::IsADirectory => SourceError::Folder { path: own() },
+        _ => SourceError::Read { path: own(), source },
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(SourceError::Huge { path: own() });
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| SourceError::NotText { path: own(), at: error.utf8_error().valid_up_to() })
+}
+
+fn select(
+    file: String,
+    mut collectives: Vec<Collective>,
+    name: Option<&str>,
+) -> Result<Collective, SourceError> {
+    let names = || collectives.iter().map(|collective| collective.name.clone()).collect::<Vec<_>>();
+    let index = match name {
+        _ if collectives.is_empty() => return Err(SourceError::NoCollective { file }),
+        None if collectives.len() > 1 => return Err(SourceError::Several { names: names(), file }),
+        None => 0,
+        Some(name) => match collectives.iter().position(|collective| collective.name == name) {
+            Some(index) => index,
+            None => return Err(SourceError::Unknown { names: names(), file, name: name.into() }),
+        },
+    };
+    Ok(collectives.swap_remove(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_builtins_are_the_examples() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+        let mut files: Vec<_> = std::fs::read_dir(folder)
+            .and_then(Iterator::collect::<io::Result<Vec<_>>>)
+            .map(|entries| entries.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect())
+            .unwrap_or_default();
+        files.sort();
+        assert_eq!(files, BUILTINS.map(|(name, _)| format!("{name}.rs")));
+    }
+}
