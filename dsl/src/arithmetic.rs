@@ -296,6 +296,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn operators_agree_with_wide_integers(
             op in proptest::sample::select(OPERATORS.to_vec()), x in number(), y in number()

@@ -21,8 +21,10 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     let item = match syn::parse2::<Item>(item.clone()) {
         Ok(Item::Fn(item)) => item,
         Ok(other) => {
-            let error = syn::Error::new_spanned(other, "`#[collective(..)]` stands on a fn");
-            return error.into_compile_error();
+            let mut places = Places::default();
+            let finding = source::no_fn(&mut places, &other);
+            let error = places.compile_errors(&[finding]);
+            return quote!(#error #other);
         }
         Err(_) => return item,
     };

@@ -9,7 +9,7 @@ use quadrille_compiler::collective::{Collective, Evaluate};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use quadrille_compiler::program::Program;
 use std::sync::Arc;
-use syn::{Attribute, Item, ItemFn, Meta};
+use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemStatic, ItemStruct, Meta};
 
 /// Every collective of a Rust file, in the order of the text: the fns with `#[collective(..)]` or
 /// `#[quadrille::collective(..)]`, also in modules written in the file. Everything else is ignored; a file without a
@@ -54,19 +54,31 @@ impl Found {
             match item {
                 Item::Fn(item) => self.item_fn(item, source),
                 Item::Mod(module) => {
-                    let shared = module.attrs.iter().find(|attribute| {
-                        let path = attribute.path();
-                        path.is_ident("collectives") || is_quadrille(path, "collectives")
-                    });
-                    if let Some(attribute) = shared {
-                        let loc = Places::default().of(attribute);
-                        let message = "`#[collectives]` on a module is not supported yet";
-                        self.findings.push(Diagnostic::new(Check::Unsupported, loc, message));
-                    }
+                    self.shared(&module.attrs);
                     self.items(module.content.map(|(_, items)| items).unwrap_or_default(), source);
+                }
+                Item::Const(ItemConst { ref attrs, .. })
+                | Item::Enum(ItemEnum { ref attrs, .. })
+                | Item::Static(ItemStatic { ref attrs, .. })
+                | Item::Struct(ItemStruct { ref attrs, .. })
+                    if attrs.iter().any(is_collective) =>
+                {
+                    self.findings.push(no_fn(&mut Places::default(), &item));
                 }
                 _ => {}
             }
+        }
+    }
+
+    fn shared(&mut self, attributes: &[Attribute]) {
+        let collectives = attributes.iter().find(|attribute| {
+            let path = attribute.path();
+            path.is_ident("collectives") || is_quadrille(path, "collectives")
+        });
+        if let Some(attribute) = collectives {
+            let loc = Places::default().of(attribute);
+            let message = "`#[collectives]` on a module is not supported yet";
+            self.findings.push(Diagnostic::new(Check::Unsupported, loc, message));
         }
     }
 
@@ -98,6 +110,11 @@ pub fn from_macro(text: &str, file: &str, line: u32) -> Collective {
             panic!("the text embedded by `#[collective(..)]` is no collective:\n{findings}")
         }
     }
+}
+
+/// The finding that a collective is no fn but `item`.
+pub(crate) fn no_fn(places: &mut Places, item: &Item) -> Diagnostic {
+    Diagnostic::new(Check::Syntax, places.of(item), "`#[collective(..)]` stands on a fn")
 }
 
 /// Takes the first `#[collective(..)]` off an item: what stands in its parentheses.

@@ -332,3 +332,16 @@ pub(crate) fn ranks(ranks: &[Rank]) -> String {
     let numbers: Vec<_> = ranks.iter().map(|rank| rank.0.to_string()).collect();
     format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, numbers.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nvrtc::NvrtcError;
+
+    #[test]
+    fn only_what_the_machine_lacks_is_missing() {
+        assert!(Error::Compile(CompileError::Nvrtc(NvrtcError::NoCacheFolder)).is_missing());
+        assert!(Error::Cuda(CudaAbsence::NoGpu).is_missing());
+        assert!(!Error::NoRanks.is_missing());
+    }
+}

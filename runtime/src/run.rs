@@ -136,8 +136,7 @@ impl Session {
             }
             prepared.push(self.prepare(kernels, job.inputs)?);
         }
-        let (outputs, statistics, execute) = self.execute(&prepared)?;
-        Ok(Batch { outputs, statistics, load, execute })
+        Ok(Batch { load, ..self.execute(&prepared)? })
     }
 
     /// Allocates and fills the buffers of a call.
@@ -169,11 +168,8 @@ impl Session {
         Ok(Prepared { kernels, buffers, count })
     }
 
-    /// Runs calls back to back: what each gave each rank, what they did, how long they took.
-    pub(crate) fn execute(
-        &self,
-        calls: &[Prepared],
-    ) -> Result<(Vec<Vec<Vec<u8>>>, Statistics, Duration), Error> {
+    /// Runs calls back to back; all had been loaded.
+    pub(crate) fn execute(&self, calls: &[Prepared]) -> Result<Batch, Error> {
         for call in calls {
             for (kernel, buffers) in call.kernels.iter().zip(&call.buffers) {
                 kernel.enqueue(match buffers {
@@ -195,7 +191,7 @@ impl Session {
             });
             outputs.push(results.collect::<Result<_, Error>>()?);
         }
-        Ok((outputs, statistics, execute))
+        Ok(Batch { outputs, statistics, load: LoadTimes::default(), execute })
     }
 }
 

@@ -5,7 +5,9 @@ use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_dsl::parse_file;
 use quadrille_runtime::data::{Message, Pattern};
-use quadrille_runtime::{Call, CallProblem, Cause, Communicator, Error, Job, Kernel, Options, Session, Window};
+use quadrille_runtime::{
+    Call, CallProblem, Cause, Communicator, Error, Job, Kernel, Options, Session, Window,
+};
 use quadrille_runtime::{World, nvrtc};
 
 const RING: &str = include_str!("../../examples/ring_all_reduce.rs");
@@ -37,7 +39,10 @@ fn check(session: &Session, collective: &Collective, message: Message, pattern: 
     let run = session.run(collective, message.dtype, RedOp::Sum, &inputs);
     let run = run.unwrap_or_else(|error| panic!("{message:?}: {error}"));
     let found = message.compare(&message.reference(RedOp::Sum, &inputs), &run.outputs);
-    assert!(found.wrong == 0 && found.elements > 0 || message.count == 0, "{message:?}, {pattern:?}: {found}");
+    assert!(
+        found.wrong == 0 && found.elements > 0 || message.count == 0,
+        "{message:?}, {pattern:?}: {found}"
+    );
 }
 
 #[test]

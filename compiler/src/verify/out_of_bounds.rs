@@ -6,7 +6,6 @@ use crate::kind::Shape;
 use crate::record::RawSlice;
 use crate::words;
 use smallvec::SmallVec;
-use std::fmt;
 
 /// The slices and the executing rank of one operation, all inside their buffers.
 pub(crate) struct Places {
@@ -138,15 +137,4 @@ fn extent(shape: &Shape, buffer: Buffer, rank: Rank) -> String {
         format!("{} has one unit of {} there", shape.kind, words::count(shape.chunks.into(), "chunk"))
     };
     format!("{buffer}[{}] has {indices}: {why}", rank.0)
-}
-
-/// As the program's text would write it: `data[3][-1]`, `data[3][2..5]`.
-impl fmt::Display for RawSlice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.start.checked_add(1) == Some(self.end) {
-            write!(f, "{}[{}][{}]", self.buffer, self.rank, self.start)
-        } else {
-            write!(f, "{}[{}][{}..{}]", self.buffer, self.rank, self.start, self.end)
-        }
-    }
 }

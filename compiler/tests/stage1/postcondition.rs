@@ -309,3 +309,69 @@ fn nothing_at_all() {
     note: input[1][0] was never read
     ");
 }
+
+#[test]
+fn fuller_value_explains_better_than_a_poorer_one() {
+    let lines = &[
+        "output[3][0] = input[1][0];",
+        "output[3][0] = reduce(input[1..][0]);",
+        "output[0][0] = input[0][0];",
+    ];
+    let program = sketch(AllReduce, lines, |r| {
+        r.set(0, &[], output(3, 0), &[input(1, 0)]);
+        r.set(1, &[], output(3, 0), &[input(1, 0), input(2, 0), input(3, 0)]);
+        r.set(2, &[], output(0, 0), &[input(0, 0)]);
+    });
+    assert_snapshot!(program.report(&[4]), @"
+    1:4 `example`
+    the 2 chunks output[1..3][0] are never stored [postcondition]
+      with RANKS = 4
+    3:5 `output[3][0] = reduce(input[1..][0]);`
+    output[3][0] lacks the input of rank 0 [postcondition]
+      with RANKS = 4
+    4:5 `output[0][0] = input[0][0];`
+    output[0][0] lacks the inputs of ranks 1 to 3 [postcondition]
+      with RANKS = 4
+    note: a sum of 3 of 4 inputs, made at 3:5 on rank 3, was never read
+    ");
+}
+
+#[test]
+fn sum_explains_better_than_an_unread_input() {
+    let lines = &["output[1][0] = input[0][0] + input[1][0];", "output[0][0] = input[0][0];"];
+    let program = sketch(AllReduce, lines, |r| {
+        r.set(0, &[], output(1, 0), &[input(0, 0), input(1, 0)]);
+        r.set(1, &[], output(0, 0), &[input(0, 0)]);
+    });
+    assert_snapshot!(program.report(&[3]), @"
+    1:4 `example`
+    output[2][0] is never stored [postcondition]
+      with RANKS = 3
+    2:5 `output[1][0] = input[0][0] + input[1][0];`
+    output[1][0] lacks the input of rank 2 [postcondition]
+      with RANKS = 3
+    note: input[2][0] was never read
+    3:5 `output[0][0] = input[0][0];`
+    output[0][0] lacks the inputs of ranks 1 and 2 [postcondition]
+      with RANKS = 3
+    note: a sum of 2 of 3 inputs, made at 2:5 on rank 1, was never read
+    ");
+}
+
+#[test]
+fn lost_values_of_other_chunks_explain_nothing() {
+    let lines = &["output[r][1] = reduce(input[..][1]);", "output[r][0] = input[r][0];"];
+    let program = sketch(AllReduce, lines, |r| {
+        for rank in [0, 1, 0, 1] {
+            r.set(0, &[("r", rank)], output(rank, 1), &each(r.n, |peer| input(peer, 1)));
+        }
+        for rank in 0..r.n {
+            r.set(1, &[("r", rank)], output(rank, 0), &[input(rank, 0)]);
+        }
+    });
+    assert_snapshot!(program.chunks(|_| 2).report(&[2]), @"
+    3:5 `output[r][0] = input[r][0];`
+    output[0][0] lacks the input of rank 1 [postcondition]
+      with RANKS = 2, in iteration r = 0; 1 more chunk likewise
+    ");
+}

@@ -175,3 +175,26 @@ fn broadcast_for_a_power_of_two() {
       with RANKS = 6
     ");
 }
+
+#[test]
+fn as_many_chunks_as_ranks_without_a_pattern() {
+    let all_but = |missing: [(i64, i64); 3]| {
+        sketch(AllToAll, &["output[to][from] = input[from][to];"], move |r| {
+            for (to, from) in (0..9).map(|i| (i / 3, i % 3)).filter(|place| !missing.contains(place)) {
+                r.set(0, &[("to", to), ("from", from)], output(to, from), &[input(from, to)]);
+            }
+        })
+    };
+    assert_snapshot!(all_but([(0, 0), (0, 1), (2, 2)]).report(&[3]), @"
+    1:4 `example`
+    output[0][0] and 2 more chunks are never stored [postcondition]
+      with RANKS = 3
+    note: input[0][0] was never read
+    ");
+    assert_snapshot!(all_but([(0, 0), (1, 2), (2, 1)]).report(&[3]), @"
+    1:4 `example`
+    output[0][0] and 2 more chunks are never stored [postcondition]
+      with RANKS = 3
+    note: input[0][0] was never read
+    ");
+}

@@ -148,3 +148,19 @@ fn copying_before_the_first_store() {
     note: the first store is at 3:5
     ");
 }
+
+#[test]
+fn several_reads_of_one_operation_count_once() {
+    let program = sketch(AllReduce, &["output[r][0] = output[r][0] + output[1 - r][0];"], |r| {
+        for rank in 0..r.n {
+            let sources = [output(rank, 0), output(1 - rank, 0)];
+            r.set(0, &[("r", rank)], output(rank, 0), &sources);
+        }
+    });
+    assert_snapshot!(program.report(&[2]), @"
+    2:5 `output[r][0] = output[r][0] + output[1 - r][0];`
+    output[0][0] is read before anything is stored there [read-before-write]
+      with RANKS = 2, in iteration r = 0; 1 more operation likewise
+    note: this operation is the first to store there
+    ");
+}

@@ -1,6 +1,6 @@
 //! Expressions: scalars as values, tuples and arrays into slots.
 
-use super::{CALLS_LIMIT, DEPTH_LIMIT, Evaluator, Run, Stop};
+use super::{CALLS_LIMIT, Evaluator, Run, Stop};
 use crate::syntax::{Call, Expr, Place};
 use quadrille_compiler::diagnostic::{Check, Loc};
 
@@ -134,10 +134,8 @@ impl<'a> Evaluator<'a> {
     fn call(&mut self, call: &'a Call, into: Option<usize>) -> Run<i64> {
         self.spend(1)?;
         let function = &self.definition.functions[call.function as usize];
-        let depth = self.depth + function.depth;
-        if self.calls.len() == CALLS_LIMIT || depth > DEPTH_LIMIT {
-            let message =
-                format!("`{}` is called too deep: {} calls are open", function.name, self.calls.len());
+        if self.calls.len() == CALLS_LIMIT {
+            let message = format!("`{}` is called inside more than {CALLS_LIMIT} calls", function.name);
             return Err(self.stop(Check::Arithmetic, message));
         }
         // The frame is reserved first, so that calls among the arguments put theirs behind it.
@@ -149,7 +147,6 @@ impl<'a> Evaluator<'a> {
             at += *size as usize;
         }
         let base = std::mem::replace(&mut self.base, frame);
-        let outer = std::mem::replace(&mut self.depth, depth);
         self.calls.push(call.loc);
         let value = match into {
             None => self.block_scalar(&function.body)?,
@@ -159,7 +156,6 @@ impl<'a> Evaluator<'a> {
             }
         };
         self.calls.pop();
-        self.depth = outer;
         self.base = base;
         self.slots.truncate(frame);
         Ok(value)

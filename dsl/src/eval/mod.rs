@@ -17,14 +17,15 @@ use quadrille_compiler::program::{Program, StatementId, TrailId, Trails};
 use quadrille_compiler::record::Recorder;
 
 /// What one run may cost: a statement, an iteration and a call cost 1 each, and so does every chunk that an operation
-/// reads or stores. (A ring all-reduce over 1,024 ranks costs 9 million.)
+/// reads or stores. (A ring all-reduce over 512 ranks costs 3 million.)
 const BUDGET: u64 = 10_000_000;
 
 /// How deep nested fns may call each other.
 const CALLS_LIMIT: usize = 256;
 
-/// How many levels of nesting may be open in all calls together: what the evaluator's own stack has room for.
-const DEPTH_LIMIT: u32 = 1024;
+/// The stack on which nested fns are run: room for [`CALLS_LIMIT`] calls of fns as deeply nested as the parser lets
+/// through, also in a build without optimization. Memory that is not touched is not taken.
+const STACK_BYTES: usize = 256 << 20;
 
 /// The most chunks a collective may have in all buffers of all ranks.
 const CHUNKS_LIMIT: u128 = 1 << 24;
@@ -35,13 +36,34 @@ pub(crate) fn program(
     source: &SourceFile,
     ranks: u32,
 ) -> Result<Program, Vec<Diagnostic>> {
+    if definition.functions.is_empty() {
+        return run(definition, source, ranks);
+    }
+    // Fns may call themselves, for which the caller's stack may be too small.
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, || run(definition, source, ranks));
+        match thread.map(|thread| thread.join()) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(error) => {
+                let message = format!("there is no thread to evaluate nested fns on: {error}");
+                Err(vec![Diagnostic::new(Check::Unsupported, definition.name_loc, message)])
+            }
+        }
+    })
+}
+
+fn run(definition: &Definition, source: &SourceFile, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
     let options = &definition.options;
     let shape = Shape { kind: options.kind, ranks, chunks: 1, in_place: options.in_place, root: Rank(0) };
-    let chunks = Evaluator::new(definition, source, shape).chunks().map_err(|finding| vec![finding])?;
+    let chunks =
+        Evaluator::new(definition, source, shape).chunks().map_err(|Stop(finding)| vec![*finding])?;
     let shape = Shape { chunks, ..shape };
     let mut evaluator = Evaluator::new(definition, source, shape);
-    let run = evaluator.body(&definition.body);
-    evaluator.finish(run.err())
+    let end = evaluator.body(&definition.body);
+    evaluator.finish(end.err())
 }
 
 /// The run is over; the finding says why.
@@ -68,8 +90,6 @@ struct Evaluator<'a> {
     iterations: Vec<Iteration>,
     /// The open calls of nested fns.
     calls: Vec<Loc>,
-    /// Levels of nesting open in all calls.
-    depth: u32,
     /// The rank named by the innermost `#[on(..)]`.
     on: Option<i64>,
     /// The statement being run.
@@ -110,7 +130,6 @@ impl<'a> Evaluator<'a> {
             base: 0,
             iterations: Vec::new(),
             calls: Vec::new(),
-            depth: 0,
             on: None,
             loc: definition.name_loc,
             budget: BUDGET,
@@ -121,23 +140,23 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The number of chunks of a unit.
-    fn chunks(mut self) -> Result<u32, Diagnostic> {
+    fn chunks(mut self) -> Run<u32> {
         let options = &self.definition.options;
         self.loc = options.chunks_loc;
-        let chunks = self.body(&self.definition.chunks).map_err(|Stop(finding)| *finding)?;
+        let chunks = self.body(&self.definition.chunks)?;
         let count = u32::try_from(chunks).ok().filter(|chunks| *chunks > 0);
         let Some(count) = count else {
             let message = format!("`{}` is {chunks}", self.source.slice(options.chunks_loc));
-            return Err(self
-                .finding(Check::Requirement, message)
-                .note("a unit of a message has at least one chunk"));
+            let finding =
+                self.finding(Check::Requirement, message).note("a unit of a message has at least one chunk");
+            return Err(Stop(Box::new(finding)));
         };
         let shape = Shape { chunks: count, ..self.shape };
         let buffers = shape.buffers().len() as u128;
         let total = buffers * u128::from(units_of(&shape)) * u128::from(count) * u128::from(shape.ranks);
         if total > CHUNKS_LIMIT {
             let message = format!("the buffers of all ranks have {total} chunks, more than {CHUNKS_LIMIT}");
-            return Err(self.finding(Check::Arithmetic, message));
+            return Err(self.stop(Check::Arithmetic, message));
         }
         Ok(count)
     }
@@ -146,7 +165,6 @@ impl<'a> Evaluator<'a> {
     fn body(&mut self, function: &'a Function) -> Run<i64> {
         self.slots.clear();
         self.slots.resize(function.frame as usize, 0);
-        self.depth = function.depth;
         self.block_scalar(&function.body)
     }
 

@@ -72,8 +72,6 @@ pub(crate) struct Function {
     pub(crate) result: Type,
     /// Slots of the frame.
     pub(crate) frame: u32,
-    /// Levels of nesting, which bound the evaluator's own stack.
-    pub(crate) depth: u32,
     pub(crate) body: Block,
 }
 

@@ -41,7 +41,6 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, lines_before: u32) -> Pa
         moves: 0,
         frame: 0,
         depth: 0,
-        deepest: 0,
     };
     let definition = parser.definition(options, item);
     let Parser { places, mut findings, .. } = parser;
@@ -102,9 +101,8 @@ pub(super) struct Parser {
     pub(super) moves: u32,
     /// Slots of the current fn's frame.
     pub(super) frame: u32,
-    /// Levels of nesting here, and the most there were in the current fn.
+    /// Levels of nesting here.
     pub(super) depth: u32,
-    pub(super) deepest: u32,
 }
 
 impl Parser {
@@ -190,19 +188,12 @@ impl Parser {
         self.hidden.extend(scope.iter().map(|binding| binding.name.clone()));
         let frame = std::mem::take(&mut self.frame);
         let depth = std::mem::take(&mut self.depth);
-        let deepest = std::mem::take(&mut self.deepest);
         let body = read(self);
-        let function = Function {
-            name: name.to_owned(),
-            parameters: Vec::new(),
-            result,
-            frame: self.frame,
-            depth: self.deepest,
-            body,
-        };
+        let function =
+            Function { name: name.to_owned(), parameters: Vec::new(), result, frame: self.frame, body };
         self.scope = scope;
         self.hidden.truncate(hidden);
-        (self.frame, self.depth, self.deepest) = (frame, depth, deepest);
+        (self.frame, self.depth) = (frame, depth);
         function
     }
 
@@ -219,7 +210,6 @@ impl Parser {
             return None;
         }
         self.depth += 1;
-        self.deepest = self.deepest.max(self.depth);
         let value = read(self);
         self.depth -= 1;
         Some(value)

@@ -113,7 +113,7 @@ impl Parser {
         }
         self.function_scope.push((name.clone(), self.functions.len() as u32));
         let body = super::Block::default();
-        self.functions.push(Function { name, parameters, result, frame: 0, depth: 0, body });
+        self.functions.push(Function { name, parameters, result, frame: 0, body });
     }
 
     /// Reads the body of a nested fn, declared as number `function`.

@@ -14,7 +14,7 @@ use syn::{Attribute, BinOp, Item, Lit, Pat, RangeLimits, Stmt, Token};
 
 /// What a statement of Rust is read as.
 enum Read {
-    Statement(Statement),
+    Statement(Box<Statement>),
     /// The last expression of a block, which is the block's value.
     Value(Loc, Expr, Type),
     /// An item, or something reported.
@@ -62,7 +62,7 @@ impl Parser {
                 continue;
             }
             match self.statement(stmt, i + 1 == block.stmts.len()) {
-                Read::Statement(statement) => read.statements.push(statement),
+                Read::Statement(statement) => read.statements.push(*statement),
                 Read::Value(loc, value, of) => {
                     read.value = Some((loc, value));
                     ty = of;
@@ -121,7 +121,11 @@ impl Parser {
         let value = self.expr(&init.expr);
         let slot = self.slots(value.ty.size(), &local.pat);
         self.pattern(&local.pat, &value.ty, slot);
-        Read::Statement(Statement { loc, on: None, action: Action::Set { slot, value: value.expr } })
+        Read::Statement(Box::new(Statement {
+            loc,
+            on: None,
+            action: Action::Set { slot, value: value.expr },
+        }))
     }
 
     fn expression_statement(
@@ -193,7 +197,7 @@ impl Parser {
             }
         };
         match action {
-            Some(action) => Read::Statement(Statement { loc, on, action }),
+            Some(action) => Read::Statement(Box::new(Statement { loc, on, action })),
             None => Read::Nothing,
         }
     }
@@ -356,7 +360,7 @@ impl Parser {
                 "write the variable's name into the braces: `{x}`",
             );
         }
-        Read::Statement(Statement { loc, on: None, action: Action::Assert { condition, message } })
+        Read::Statement(Box::new(Statement { loc, on: None, action: Action::Assert { condition, message } }))
     }
 
     /// A message with `{name}`s in it.

@@ -4,6 +4,7 @@ use super::{Gather, world};
 use crate::communicator::{Communicator, Window};
 use crate::error::{CallProblem, Error, InputProblem};
 use crate::launch::Call;
+use crate::run::Batch;
 use quadrille_compiler::dtype::DType;
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::kind::Shape;
@@ -16,7 +17,7 @@ fn results_are_right_for_all_sizes_and_placements() {
             let session = world(ranks).session().unwrap();
             for count in [0, 1, 7, 1000] {
                 let (call, expected) = gather.prepare(&session, count, 0);
-                let (outputs, ..) = session.execute(&[call]).unwrap();
+                let Batch { outputs, .. } = session.execute(&[call]).unwrap();
                 assert!(
                     outputs[0] == expected,
                     "{ranks} ranks, {dtype}, in place: {in_place}, count {count}"
@@ -35,7 +36,7 @@ fn calls_in_a_row_run_in_order_on_one_set_of_counters() {
         let calls = [(one, 100), (other, 33), (one, 7)];
         let (calls, expected): (Vec<_>, Vec<_>) =
             calls.iter().enumerate().map(|(i, (g, n))| g.prepare(&session, *n, i as u32 + round)).unzip();
-        let (outputs, ..) = session.execute(&calls).unwrap();
+        let Batch { outputs, .. } = session.execute(&calls).unwrap();
         assert!(outputs == expected, "round {round}");
     }
 }
@@ -67,7 +68,7 @@ fn two_groups_of_communicators_do_not_share_counters() {
     for count in [5, 6] {
         for session in &sessions {
             let (call, expected) = Gather::new(3).prepare(session, count, 1);
-            assert!(session.execute(&[call]).unwrap().0[0] == expected);
+            assert!(session.execute(&[call]).unwrap().outputs[0] == expected);
         }
     }
 }

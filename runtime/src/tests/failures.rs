@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::failure::{Awaited, Cause, Failure};
 use crate::kernel::Kernel;
 use crate::launch::Call;
-use crate::run::Session;
+use crate::run::{Batch, Session};
 use crate::world::World;
 use quadrille_compiler::abi::CounterKind;
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
@@ -78,7 +78,7 @@ fn a_wrong_result_is_told_element_by_element() {
     let session = world(3).session().unwrap();
     let gather = Gather { define: "FAULT_WRONG", ..Gather::new(3) };
     let (call, expected) = gather.prepare(&session, 5, 0);
-    let (outputs, ..) = session.execute(&[call]).unwrap();
+    let Batch { outputs, .. } = session.execute(&[call]).unwrap();
     let found = gather.message(5).compare(&expected, &outputs[0]);
     assert_eq!((found.wrong, found.elements), (3, 45));
     let places: Vec<_> = found.first.iter().map(|wrong| (wrong.rank, wrong.element, wrong.chunk)).collect();
@@ -189,7 +189,11 @@ fn a_failure_ends_every_communicator_until_they_are_made_anew() {
     let kernel = &Gather::new(2).load(&bystander)[0];
     let anew = world.session().unwrap();
     let (call, expected) = Gather::new(2).prepare(&anew, 3, 0);
-    assert!(anew.execute(&[call]).unwrap().0[0] == expected);
+    // Further ones do not end these.
+    let beside = world.session().unwrap();
+    assert!(anew.execute(&[call]).unwrap().outputs[0] == expected);
+    let (call, expected) = Gather::new(2).prepare(&beside, 4, 0);
+    assert!(beside.execute(&[call]).unwrap().outputs[0] == expected);
     // The old ones stay ended.
     ended(bystander[1].alloc(4).map(drop));
     let own = anew.communicators()[0].alloc(4).unwrap();

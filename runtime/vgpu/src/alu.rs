@@ -148,7 +148,6 @@ table! { Unary, parse, exec, map1, [d a], 1;
     F32ToF16 (u32) -> u16 ["cvt.f16.f32"] |a| crate::float::f16_of(f(a));
     High16 (u32) -> u16 |a| (a >> 16) as u16;
     High32 (u64) -> u32 |a| (a >> 32) as u32;
-    Byte1 (u16) -> u16 |a| a >> 8;
 }
 
 table! { Binary, parse, exec, map2, [d a b], 2;
@@ -267,7 +266,6 @@ table! { Binary, parse, exec, map2, [d a b], 2;
     // Vectors packed into wider registers.
     Pack16 (u16, u16) -> u32 |a, b| u32::from(a) | u32::from(b) << 16;
     Pack32 (u32, u32) -> u64 |a, b| u64::from(a) | u64::from(b) << 32;
-    Pack8 (u16, u16) -> u16 |a, b| a & 0xff | b << 8;
 }
 
 table! { Ternary, parse, exec, map3, [d a b c], 3;

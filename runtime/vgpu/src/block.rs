@@ -102,7 +102,7 @@ pub(crate) struct Block {
     pub(crate) shared: Bytes,
     pub(crate) static_shared: u32,
     /// Kernel parameters.
-    pub(crate) params: Arc<Bytes>,
+    pub(crate) params: Bytes,
     /// Addresses of the module's variables on this rank.
     pub(crate) variables: Arc<[u64]>,
     pub(crate) barriers: Vec<BarrierState>,

@@ -42,7 +42,9 @@ pub(crate) struct Access {
     pub(crate) ty: Ty,
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
+    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) order: Order,
+    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
     pub(crate) bank: Bank,

@@ -48,9 +48,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`;
-//! `machine` gives `warp`s turns; `exec` runs them, with `alu`, `float` and `convert` for values, `memory` and `access`
-//! for memory, `sync` for what lanes and warps do together; `hang` knows when nothing can go on.
+//! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`; `machine` gives
+//! `warp`s turns; `exec` runs them, with `alu`, `float` and `convert` for values, `reach`, `access` and `memory` for
+//! memory, `sync` for what lanes and warps do together; `hang` knows when nothing can go on.
 #![forbid(unsafe_code)]
 #![expect(clippy::needless_range_loop, reason = "loops over lanes are written to be vectorized")]
 #![expect(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
@@ -73,6 +73,7 @@ mod memory;
 mod module;
 mod parser;
 mod random;
+mod reach;
 mod regs;
 mod report;
 mod sync;

@@ -55,7 +55,7 @@ impl Unwritten {
         }
         let mut bits = vec![u64::MAX; bytes.div_ceil(64)];
         if let Some(last) = bits.last_mut()
-            && bytes % 64 != 0
+            && !bytes.is_multiple_of(64)
         {
             *last = (1 << (bytes % 64)) - 1;
         }
@@ -180,10 +180,6 @@ impl Memory {
         }
     }
 
-    pub(crate) fn ranks(&self) -> usize {
-        self.ranks.len()
-    }
-
     pub(crate) fn links(&self) -> &[LinkStatistics] {
         &self.links
     }
@@ -209,7 +205,7 @@ impl Memory {
         }
         // An odd multiple: no more aligned than asked for, so that code that relies on more is found out.
         let base = (memory.next + GUARD).next_multiple_of(align);
-        let base = if base / align % 2 == 0 { base + align } else { base };
+        let base = if (base / align).is_multiple_of(2) { base + align } else { base };
         let end = base + len;
         if end >> RANK_SHIFT != rank as u64 + 1 {
             return Err(refuse("the rank's address space is used up"));

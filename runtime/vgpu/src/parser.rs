@@ -107,7 +107,7 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn item(&mut self, module: &mut AstModule<'a>) -> Result<()> {
-        let (mut is_extern, mut weak) = (false, false);
+        let mut is_extern = false;
         loop {
             let Token::Word(word) = self.peek() else {
                 if self.eat(';') {
@@ -129,13 +129,9 @@ impl<'a> Parser<'_, 'a> {
                     self.loc()?;
                     return Ok(());
                 }
-                ".visible" | ".common" => self.at += 1,
+                ".visible" | ".weak" | ".common" => self.at += 1,
                 ".extern" => {
                     is_extern = true;
-                    self.at += 1;
-                }
-                ".weak" => {
-                    weak = true;
                     self.at += 1;
                 }
                 ".entry" | ".func" => {
@@ -159,7 +155,6 @@ impl<'a> Parser<'_, 'a> {
                 }
                 _ => return self.unknown_directive(),
             }
-            let _ = weak;
         }
     }
 
@@ -350,13 +345,7 @@ impl<'a> Parser<'_, 'a> {
 
     /// `+ n`, `+ -n`, `- n` or nothing.
     fn offset(&mut self) -> Result<i64> {
-        if self.eat('+') {
-            Ok(self.int()? as i64)
-        } else if self.peek() == Token::Punct('-') {
-            Ok(self.int()? as i64)
-        } else {
-            Ok(0)
-        }
+        if self.eat('+') || self.peek() == Token::Punct('-') { Ok(self.int()? as i64) } else { Ok(0) }
     }
 
     fn params(&mut self) -> Result<Vec<Var<'a>>> {

@@ -119,6 +119,9 @@ fn place_shared(top: &mut u64, var: &Var<'_>, problems: &mut Vec<PtxProblem>) ->
     offset
 }
 
+/// File, line, column, and the same of the place where the line was inlined.
+type LocKey = (u32, u32, u32, Option<(u32, u32, u32)>);
+
 #[derive(Default)]
 struct BlockScope<'a> {
     symbols: FxHashMap<&'a str, Symbol>,
@@ -138,7 +141,7 @@ struct Decoder<'m, 'a> {
     out: Function,
     scopes: Vec<BlockScope<'a>>,
     presets: FxHashMap<(Bank, Preset), Reg>,
-    file_lines: FxHashMap<(u32, u32, u32, Option<(u32, u32, u32)>), u32>,
+    file_lines: FxHashMap<LocKey, u32>,
     frame_params: u64,
     shared_top: u64,
     // State of the instruction that is being decoded.

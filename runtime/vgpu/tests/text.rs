@@ -1,0 +1,140 @@
+//! Bad PTX is refused with line and reason, in bounded time and memory.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{BASICS, Gpu, kernel};
+use quadrille_vgpu::{Config, Module, PtxProblem, PtxProblemKind};
+
+fn problems(text: &str) -> Vec<PtxProblem> {
+    Module::parse(text).expect_err("the text must be refused").problems
+}
+
+/// The only problem of a kernel's body, which begins at line 9.
+fn problem(body: &str) -> PtxProblemKind {
+    let found = problems(&kernel(body));
+    assert_eq!((found.len(), found[0].line), (1, 9), "{found:?}");
+    found[0].kind.clone()
+}
+
+#[test]
+fn unknown_instructions_are_named() {
+    for instruction in [
+        "frobnicate.u32 %r1, %r2;",
+        "add.rz.f32 %f1, %f2, %f3;",
+        "ld.global.strange.u32 %r1, [%rd1];",
+        "cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2;",
+        "multimem.ld_reduce.relaxed.sys.global.add.f32 %f1, [%rd1];",
+        "mbarrier.init.shared.b64 [%rd1], 1;",
+        "shfl.down.b32 %r1, %r2, 1, 31;",
+        "atom.global.add.f16x4 %r1, [%rd1], %r2;",
+        "cvt.u32.f32 %r1, %f1;",
+        "ld.release.sys.global.u32 %r1, [%rd1];",
+        "fence.strange;",
+        "barrier.cluster.arrive;",
+    ] {
+        let name = instruction.split(' ').next().unwrap().trim_end_matches(';');
+        let kind = problem(instruction);
+        assert!(
+            matches!(&kind, PtxProblemKind::Unsupported { instruction, .. } if **instruction == *name),
+            "{kind:?} of {instruction}"
+        );
+    }
+}
+
+#[test]
+fn operands_must_fit() {
+    for (instruction, at) in [
+        ("add.u32 %r1, %r2;", 3),
+        ("add.u32 %r1, %r2, %r3, %r4;", 4),
+        ("add.u32 %r1, %rd2, %r3;", 2),
+        ("add.u64 %r1, %rd2, %rd3;", 1),
+        ("ld.global.v2.u32 {%r1, %r2, %r3}, [%rd1];", 1),
+        ("ld.global.u64 %r1, [%rd1];", 1),
+        ("st.global.u32 %r1, %r2;", 1),
+        ("setp.eq.u32 %r1, %r2, %r3;", 1),
+        ("@%r1 bra L; L:", 2),
+        ("lop3.b32 %r1, %r2, %r3, %r4, 256;", 5),
+    ] {
+        let kind = problem(instruction);
+        assert!(
+            matches!(kind, PtxProblemKind::Operand { index, .. } if index == at),
+            "{kind:?} of {instruction}"
+        );
+    }
+}
+
+#[test]
+fn names_must_be_declared_once() {
+    for body in ["add.u32 %r1, %r2, %x;", "bra NOWHERE;", "add.u32 %r1, %r2, %r40;", "mov.u64 %rd2, nothing;"]
+    {
+        assert!(matches!(problem(body), PtxProblemKind::Undeclared { .. }), "{body}");
+    }
+    for body in ["L: L:", ".reg .u32 x, x;", ".reg .u32 %r<3>;"] {
+        assert!(matches!(problem(body), PtxProblemKind::Redeclared { .. }), "{body}");
+    }
+    let twice = kernel("") + &kernel("");
+    assert!(matches!(problems(&twice)[0].kind, PtxProblemKind::Redeclared { .. }));
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let found = problems(&kernel("frobnicate;\nbra NOWHERE;\nadd.u32 %r1, 1;"));
+    assert_eq!(found.iter().map(|p| p.line).collect::<Vec<_>>(), [9, 10, 11]);
+    let text = Module::parse(&kernel("frobnicate;")).unwrap_err().to_string();
+    assert!(text.starts_with("PTX line 9: instruction `frobnicate` is not supported"), "{text}");
+}
+
+#[test]
+fn scopes_hide_names() {
+    let body = ".reg .u32 x; mov.u32 x, 1;\n{ .reg .u32 x; mov.u32 x, 2; bra L; trap; L: }\n\
+                { bra L; trap; L: }\nst.global.u32 [%rd1], x;";
+    let mut g = Gpu::new(&kernel(body), Config::default());
+    let out = g.zeroed(0, "out", 4);
+    g.launch(0, "k", 1, 1, &[&out]);
+    g.run();
+    assert_eq!(g.u32s(out, 1), [1]);
+}
+
+#[test]
+fn damaged_texts_never_panic() {
+    // Every prefix on a token's border, and every text with one byte replaced.
+    let text = &BASICS[..6000];
+    for at in (0..text.len()).step_by(7) {
+        let _ = Module::parse(&text[..at]);
+        for with in ["{", "}", ";", "9", "%", "\"", "<"] {
+            let mut damaged = text.to_string();
+            damaged.replace_range(at..at + 1, with);
+            let _ = Module::parse(&damaged);
+        }
+    }
+}
+
+#[test]
+fn hostile_texts_cost_little() {
+    let deep = "{".repeat(1_000_000);
+    let started = Instant::now();
+    for text in [
+        kernel(&deep),
+        kernel(".reg .u32 %big<4294967295>; mov.u32 %big4294967294, 1; frobnicate;"),
+        kernel(".shared .b8 huge[99999999999999];"),
+        kernel(".shared .b8 huge[999999999][999999999][999999999];"),
+        kernel(".local .b8 huge[999999999];"),
+        format!(".global .u32 x[2] = {deep};"),
+        format!(".global .u32 x[2] = {{1, 2, 3}};\n{}", kernel("")),
+        kernel(&"frobnicate;\n".repeat(100_000)),
+        "/* never closed".into(),
+        ".file 1 \"never closed".into(),
+        "\u{1f980}".repeat(1000),
+        ".loc 1 1 1, inlined_at".into(),
+        kernel("mov.u32 %r1, 99999999999999999999999;"),
+        kernel("mov.f32 %f1, 0fZZ;"),
+    ] {
+        assert!(Module::parse(&text).is_err(), "{}", &text.chars().take(300).collect::<String>());
+    }
+    // Meeting points of a long ladder of branches.
+    let ladder: String = (0..20_000).map(|i| format!("@%p1 bra L{};\nL{i}:\n", (i + 7) % 20_000)).collect();
+    assert!(Module::parse(&kernel(&ladder)).is_ok());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}

@@ -1,0 +1,32 @@
+//! The programs, read by the evaluator.
+
+use quadrille::Collective;
+use std::path::{Path, PathBuf};
+
+/// The root of the tree.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every collective of every program file, by file name.
+pub(crate) fn programs() -> Result<Vec<Collective>, String> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in ["examples", "tests/programs"] {
+        let entries = std::fs::read_dir(root().join(folder)).map_err(|e| format!("{folder}: {e}"))?;
+        let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
+        files.extend(paths.filter(|path| path.extension().is_some_and(|e| e == "rs")));
+    }
+    files.sort();
+    let mut programs = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        let shown = file.strip_prefix(root()).unwrap_or(&file).to_string_lossy().into_owned();
+        programs.extend(quadrille_dsl::parse_file(&shown, &text).map_err(|wrong| wrong.to_string())?);
+    }
+    if programs.is_empty() { Err("there are no programs".to_owned()) } else { Ok(programs) }
+}
+
+/// Whether the program runs on this world size.
+pub(crate) fn admits(collective: &Collective, ranks: u32) -> bool {
+    !collective.only || collective.ranks.contains(&ranks)
+}

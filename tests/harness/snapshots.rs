@@ -1,0 +1,84 @@
+//! Snapshots of program, schedule, kernel and CUDA text for 4 and 8 ranks, in tests/out/PROGRAM/. A changed one is
+//! accepted with `INSTA_UPDATE=always cargo test --test programs`.
+
+use crate::files::{admits, root};
+use libtest_mimic::{Failed, Trial};
+use quadrille::runtime::nvrtc::{self, Arch, Kind};
+use quadrille::{Collective, DType, Domain, RedOp};
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const SIZES: [u32; 2] = [4, 8];
+const STAGES: [&str; 4] = ["program", "schedule", "kernel", "cuda"];
+
+pub(crate) fn trials(programs: &[Collective]) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let mut expected = BTreeSet::new();
+    for collective in programs {
+        for ranks in SIZES.into_iter().filter(|&n| admits(collective, n)) {
+            expected.extend(STAGES.map(|stage| format!("{}/{stage}_{ranks}r.snap", collective.name)));
+            let shown = collective.clone();
+            let name = format!("snapshot::{}::{ranks}", collective.name);
+            trials.push(Trial::test(name, move || snapshot(&shown, ranks)));
+            let compiled = collective.clone();
+            let name = format!("compile::{}::{ranks}", collective.name);
+            trials.push(Trial::test(name, move || compile(&compiled, ranks)));
+        }
+    }
+    trials.push(Trial::test("snapshot::none_without_a_program", move || orphans(&expected)));
+    trials
+}
+
+fn snapshot(collective: &Collective, ranks: u32) -> Result<(), Failed> {
+    let domain = Domain::full_mesh(ranks);
+    let program = collective.program(ranks)?;
+    let kernel = collective.kernel(&domain, DType::Bf16, RedOp::Sum)?;
+    let texts = [
+        program.to_string(),
+        collective.verified(&domain)?.to_string(),
+        kernel.to_string(),
+        collective.cuda(&domain, DType::Bf16, RedOp::Sum)?.body().to_owned(),
+    ];
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(root().join("tests/out").join(&collective.name));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let compare = || {
+        for (stage, text) in STAGES.iter().zip(&texts) {
+            settings.bind(|| insta::assert_snapshot!(format!("{stage}_{ranks}r"), text));
+        }
+    };
+    catch_unwind(AssertUnwindSafe(compare)).map_err(|_| "the text is not the snapshot's (see above)".into())
+}
+
+/// What ships compiles for every architecture, to PTX and to machine code, without a warning.
+fn compile(collective: &Collective, ranks: u32) -> Result<(), Failed> {
+    nvrtc::provide(nvrtc::announce)?;
+    let cuda = collective.cuda(&Domain::full_mesh(ranks), DType::Bf16, RedOp::Sum)?;
+    for arch in ["sm_80", "sm_90", "sm_100"] {
+        let arch: Arch = arch.parse()?;
+        let options = nvrtc::Options { arch, kind: Kind::Cubin, name: &cuda.entry };
+        let image = nvrtc::compile(&cuda.text, &options)?;
+        if !image.warnings.is_empty() {
+            return Err(format!("{arch}: {}", image.warnings).into());
+        }
+    }
+    Ok(())
+}
+
+/// A snapshot that no program makes says nothing and hides a lost one.
+fn orphans(expected: &BTreeSet<String>) -> Result<(), Failed> {
+    let out = root().join("tests/out");
+    let mut orphans = Vec::new();
+    for folder in std::fs::read_dir(&out)? {
+        let folder = folder?.path();
+        for file in std::fs::read_dir(&folder)? {
+            let file = file?.path();
+            let name = file.strip_prefix(&out)?.to_string_lossy().into_owned();
+            if !expected.contains(&name) {
+                orphans.push(name);
+            }
+        }
+    }
+    if orphans.is_empty() { Ok(()) } else { Err(format!("tests/out has {}", orphans.join(", ")).into()) }
+}
