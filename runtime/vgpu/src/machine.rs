@@ -36,7 +36,7 @@ pub struct Config {
     pub quantum: u32,
     /// Instructions of warps after which a run is stopped.
     pub instruction_limit: Option<u64>,
-    /// Blocks that a rank can hold at once; `None` for all.
+    /// Blocks that a rank can hold at once, at least 1; `None` for all of a launch.
     pub resident_blocks: Option<usize>,
 }
 
@@ -153,6 +153,9 @@ pub struct Machine {
     pub(crate) blocks: Vec<Option<Block>>,
     pub(crate) warps: Vec<Warp>,
 }
+
+/// Warps that a launch may hold at once: each has its registers in memory.
+const MAX_RESIDENT_WARPS: u64 = 1 << 16;
 
 /// Rounds without any change of memory after which the hang detection begins to look.
 const QUIET_ROUNDS: u32 = 4;
@@ -307,6 +310,14 @@ impl Machine {
             if value == 0 || value > limit {
                 return Err(RequestError::Shape { kernel, what, value, limit });
             }
+        }
+        let blocks = grid.iter().fold(1u64, |n, &extent| n.saturating_mul(extent.into()));
+        let resident = self.config.resident_blocks.map_or(blocks, |n| blocks.min(n as u64));
+        let warps = block.iter().product::<u32>().div_ceil(32);
+        let value = resident.saturating_mul(warps.into());
+        if value > MAX_RESIDENT_WARPS {
+            let what = "the number of warps resident at once (`resident_blocks` bounds it)";
+            return Err(RequestError::Shape { kernel, what, value, limit: MAX_RESIDENT_WARPS });
         }
         let static_shared = function.shared_bytes;
         let total = match shared_bytes {

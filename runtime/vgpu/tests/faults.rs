@@ -275,6 +275,7 @@ fn requests_that_cannot_be_served() {
         |g: &mut Gpu, grid, block, shared| g.try_launch(0, "lock", grid, block, shared, &[&0u64, &0u64]);
     assert!(matches!(shape(&mut g, [0, 1, 1], [32, 1, 1], 0), Err(RequestError::Shape { .. })));
     assert!(matches!(shape(&mut g, [1, 1, 1], [64, 32, 1], 0), Err(RequestError::Shape { .. })));
+    assert!(matches!(shape(&mut g, [1 << 30, 1, 1], [32, 1, 1], 0), Err(RequestError::Shape { .. })));
     assert!(matches!(shape(&mut g, [1, 1, 1], [64, 1, 1], 1 << 20), Err(RequestError::Shape { .. })));
     assert!(matches!(
         g.try_launch(0, "lock", [1; 3], [1; 3], 0, &[&0u64]),
