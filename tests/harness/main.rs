@@ -1,6 +1,7 @@
 //! Every program of `examples/` and `tests/programs/`: snapshots of each stage, compilation for each architecture, and
 //! runs on virtual GPUs against exact references. A new program is one file there; nothing is listed here.
 
+mod alignment;
 mod files;
 mod runs;
 mod snapshots;
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
         Ok(programs) => {
             trials.extend(snapshots::trials(&programs));
             trials.extend(runs::trials(&programs));
+            trials.extend(alignment::trials(&programs));
         }
         Err(problem) => trials.push(Trial::test("programs", move || Err(problem.into()))),
     }
