@@ -319,8 +319,8 @@ fn table(row: &Row, collective: &Collective, out: &mut Output) {
         "size", "count", "type", "redop", "ranks", "time", "algbw", "busbw", "#wrong"
     ));
     out.line(format!(
-        "#{:>11} {:>12} {:>6} {:>6} {:>6} {:>12} {:>8} {:>8} {:>7}",
-        "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", ""
+        "#{:>11} {:>12} {:>6} {:>6} {:>6} {:>12} {:>8} {:>8}",
+        "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)"
     ));
     out.line(format!(
         "{bytes:>12} {count:>12} {dtype:>6} {op:>6} {ranks:>6} {time_us:>12.1} {algbw:>8.4} {busbw:>8.4} {wrong:>7}"
