@@ -4,6 +4,7 @@ mod body;
 mod tables;
 
 use crate::dtype::{DType, RedOp};
+use crate::ids::Place;
 use crate::kernel::Kernel;
 use crate::verify::Verified;
 
@@ -39,6 +40,8 @@ pub struct Cuda {
     pub op: RedOp,
     /// Which lines of `text` belong to which step: the first line of each, ascending.
     pub lines: Vec<Line>,
+    /// The class of each block, by rank and block; blocks of a class share lines.
+    pub classes: Vec<Vec<u32>>,
 }
 
 /// A step's place in the text. It ends where the next begins.
@@ -46,8 +49,10 @@ pub struct Cuda {
 pub struct Line {
     /// First line of the step in [`Cuda::text`], from 1.
     pub line: u32,
-    /// What stands there, in the program's terms; empty after the last step.
+    /// What stands there, in the program's terms; empty outside steps.
     pub what: String,
+    /// The class and the index of the step in its blocks; `None` outside steps.
+    pub step: Option<(u32, u32)>,
 }
 
 impl Cuda {
@@ -55,6 +60,12 @@ impl Cuda {
     pub fn what(&self, line: u32) -> Option<&str> {
         let after = self.lines.partition_point(|l| l.line <= line);
         self.lines[..after].last().map(|l| l.what.as_str()).filter(|what| !what.is_empty())
+    }
+
+    /// A step of a block of the schedule, as a status record names it.
+    pub fn step(&self, at: Place, step: u32) -> Option<&Line> {
+        let class = *self.classes.get(at.rank.0 as usize)?.get(at.block.0 as usize)?;
+        self.lines.iter().find(|line| line.step == Some((class, step)))
     }
 
     /// The part of the text that is particular to this kernel.
@@ -77,6 +88,12 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
     let device_bytes = text.len();
     let first_line = text.lines().count() as u32 + 1;
     let (body, lines) = body::body(kernel, first_line);
+    let mut classes: Vec<Vec<u32>> = kernel.grid.iter().map(|&blocks| vec![0; blocks as usize]).collect();
+    for (number, class) in (0..).zip(&kernel.classes) {
+        for member in &class.members {
+            classes[member.rank.0 as usize][member.block.0 as usize] = number;
+        }
+    }
     text.push_str(&body);
     Cuda {
         entry: entry(kernel),
@@ -89,6 +106,7 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
         dtype: kernel.dtype,
         op: kernel.op,
         lines,
+        classes,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Program -> Schedule. Passes, in order, one a file:
 //!
-//! 1. [`depend`]: the dependence graph of the operations (read after write, write after read, write after write);
-//! 2. [`assign`]: depth and thread block of each operation on its executing rank;
-//! 3. [`synchronize`]: which blocks have to wait for which operations, for which ranks' start, and who exits after
+//! 1. `depend`: the dependence graph of the operations (read after write, write after read, write after write);
+//! 2. `assign`: depth and thread block of each operation on its executing rank;
+//! 3. `synchronize`: which blocks have to wait for which operations, for which ranks' start, and who exits after
 //!    what, without the waits that others imply;
-//! 4. [`arrange`]: the steps of each block, with counters, values and block-wide barriers.
+//! 4. `arrange`: the steps of each block, with counters, values and block-wide barriers.
 //!
 //! Nothing here is trusted: stage 2 proves the result.
 

@@ -195,7 +195,14 @@ impl Context<'_> {
         let theirs = own.and_then(|number| of(peer).nth(number)).filter(|call| call.hash() == record.seen);
         let theirs = theirs.or_else(|| of(peer).find(|call| call.hash() == record.seen));
         let own = own.and_then(|number| of(rank).nth(number)).or_else(|| of(rank).next());
-        let at = At { rank, block: ThreadBlock(record.block), statement: None, line: None };
+        let place = Place { rank, block: ThreadBlock(record.block) };
+        let step = own.and_then(|call| call.program.cuda.step(place, record.step));
+        let at = At {
+            rank,
+            block: place.block,
+            statement: step.map(|step| step.what.clone()),
+            line: step.map(|step| step.line),
+        };
         match own {
             Some(own) if record.code == StatusRecord::MISMATCH => Cause::Mismatch {
                 at,
@@ -307,6 +314,7 @@ impl fmt::Display for Failure {
                     Some(theirs) => write!(f, ", but rank {} calls {theirs}", peer.0)?,
                     None => write!(f, ", but rank {} something else", peer.0)?,
                 }
+                write!(f, "\n  found by {at}")?;
             }
             Cause::Status { record } => {
                 let StatusRecord { code, rank, block, step, .. } = record;

@@ -11,7 +11,7 @@ use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links
 pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     let mut tables = Tables::new(kernel);
     // The branches first: they say which tables there are.
-    let branches: Vec<Branch> =
+    let branches: Vec<Vec<Part>> =
         kernel.classes.iter().map(|class| branch(kernel, class, &mut tables)).collect();
     let mut text = head(kernel);
     let (classes, members) = dispatch(kernel);
@@ -50,14 +50,14 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
         }
         text.push_str(&format!("{indent}// {}\n", members.join(" ")));
         let mut at = first_line + text.lines().count() as u32;
-        for (what, code) in &branch.parts {
-            lines.push(Line { line: at, what: what.clone() });
+        for Part { step, what, code } in branch {
+            lines.push(Line { line: at, what: what.clone(), step: step.map(|step| (i as u32, step)) });
             for line in code.lines() {
                 at += 1;
                 text.push_str(&format!("{indent}{line}\n"));
             }
         }
-        lines.push(Line { line: at, what: String::new() });
+        lines.push(Line { line: at, what: String::new(), step: None });
         text.push_str(if one_class { "" } else { "      break;\n    }\n" });
     }
     text.push_str(if one_class { "}\n" } else { "  }\n}\n" });
@@ -95,24 +95,31 @@ fn head(kernel: &Kernel) -> String {
     )
 }
 
-/// The code of a class, in parts that are steps, each with what it is in the program's terms.
-struct Branch {
-    parts: Vec<(String, String)>,
+/// A step's code, or what stands around the steps.
+struct Part {
+    /// Index of the step.
+    step: Option<u32>,
+    /// What it is, in the program's terms.
+    what: String,
+    code: String,
 }
 
-fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Branch {
+/// The code of a class.
+fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
+    let around = |code: String| Part { step: None, what: String::new(), code };
     let mut parts = Vec::new();
     if !class.links.is_empty() {
         let opened: String = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
-        parts.push((String::new(), format!("{opened}block_sync();\n")));
+        parts.push(around(format!("{opened}block_sync();\n")));
     }
     for (i, step) in class.steps.iter().enumerate() {
-        parts.push(code(kernel, class, i, step, tables));
+        let (what, code) = code(kernel, class, i, step, tables);
+        parts.push(Part { step: Some(i as u32), what, code });
     }
     if !class.links.is_empty() {
-        parts.push((String::new(), format!("close(links, {});\n", class.link_count())));
+        parts.push(around(format!("close(links, {});\n", class.link_count())));
     }
-    Branch { parts }
+    parts
 }
 
 fn open(links: &Links, threads: u32, tables: &mut Tables) -> String {

@@ -66,11 +66,12 @@ impl Gather {
         );
         let lines = text.lines().enumerate().filter_map(|(i, line)| {
             let (_, what) = line.split_once("//@")?;
-            Some(Line { line: i as u32 + 1, what: what.trim().to_owned() })
+            Some(Line { line: i as u32 + 1, what: what.trim().to_owned(), step: None })
         });
         Cuda {
             entry: entry.to_owned(),
             lines: lines.collect(),
+            classes: Vec::new(),
             ranks: self.ranks,
             grid: vec![1; self.ranks as usize],
             threads: 64,
