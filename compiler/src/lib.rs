@@ -8,6 +8,7 @@
 //! This crate knows neither Rust syntax, nor the CUDA driver, nor files. Modules stand in data order.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod words;
 

@@ -8,6 +8,7 @@
 //! macro leaves behind ([`from_macro`]), so that all three report the same findings in the same words.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod arithmetic;
 

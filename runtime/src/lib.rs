@@ -7,6 +7,8 @@
 //!
 //! [`World::run`] is all of it. Modules stand in the order of this picture.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod nvrtc;
 
 mod world;

@@ -141,7 +141,10 @@ fn a_rank_that_calls_something_else_is_found() {
     let Error::Failed(failure) = &error else { panic!("{error}") };
     let Cause::Mismatch { at, own, theirs: Some(theirs), .. } = &failure.cause else { panic!("{failure}") };
     let statement = at.statement.as_deref().unwrap();
-    assert!(statement.starts_with("the wait before ") && statement.ends_with("+= data[from][c];"), "{statement}");
+    assert!(
+        statement.starts_with("the wait before ") && statement.ends_with("+= data[from][c];"),
+        "{statement}"
+    );
     let mut counts = [own.count, theirs.count];
     counts.sort_unstable();
     assert_eq!(counts, [500, 1000]);

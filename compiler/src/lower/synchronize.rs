@@ -60,9 +60,18 @@ struct Walk<'a> {
     clocks: Vec<Clock>,
     /// Each operation's number in its block, from 1.
     number: Vec<u32>,
-    /// The clocks of operations that are still to be waited for, and how often they may be.
-    kept: FxHashMap<OpId, (Rc<Clock>, u32)>,
+    /// Operations that may still be waited for.
+    kept: FxHashMap<OpId, Kept>,
     out: Synchronization,
+}
+
+/// What waiting for an operation gives.
+struct Kept {
+    clock: Rc<Clock>,
+    /// Operations known to be done; a clock that covers another has more.
+    weight: u64,
+    /// How often the operation may still be waited for.
+    uses: u32,
 }
 
 /// Plans the waits. O(operations x blocks).
@@ -157,7 +166,7 @@ impl Walk<'_> {
             .map(|p| OpId(p.index() as u32))
             .filter(|p| self.placement.place[p.0 as usize] != place)
             .collect();
-        before.sort_unstable_by_key(|p| std::cmp::Reverse((self.clock_weight(*p), *p)));
+        before.sort_unstable_by_key(|p| std::cmp::Reverse((self.kept.get(p).map(|kept| kept.weight), *p)));
         let mut joined = Vec::new();
         for dependence in before {
             let Some(clock) = self.release(dependence) else { continue };
@@ -182,13 +191,10 @@ impl Walk<'_> {
         self.number[i] = self.clocks[block].done[block] + 1;
         self.clocks[block].done[block] = self.number[i];
         if uses > 0 {
-            self.kept.insert(op, (Rc::new(self.clocks[block].clone()), uses));
+            let clock = Rc::new(self.clocks[block].clone());
+            let weight = clock.done.iter().map(|&done| u64::from(done)).sum();
+            self.kept.insert(op, Kept { clock, weight, uses });
         }
-    }
-
-    /// An operation's place in the global order, by which later ones are waited for first.
-    fn clock_weight(&self, op: OpId) -> u32 {
-        self.kept.get(&op).map_or(0, |(clock, _)| clock.done.iter().sum())
     }
 
     /// The ranks that signalling blocks agree with are agreed with too, if their own rank is.
@@ -213,12 +219,12 @@ impl Walk<'_> {
 
     /// Takes one use of an operation's clock.
     fn release(&mut self, op: OpId) -> Option<Rc<Clock>> {
-        let (clock, uses) = self.kept.get_mut(&op)?;
-        *uses -= 1;
-        if *uses > 0 {
-            return Some(Rc::clone(clock));
+        let kept = self.kept.get_mut(&op)?;
+        kept.uses -= 1;
+        if kept.uses > 0 {
+            return Some(Rc::clone(&kept.clock));
         }
-        self.kept.remove(&op).map(|(clock, _)| clock)
+        self.kept.remove(&op).map(|kept| kept.clock)
     }
 
     /// The waits at the end of a rank's kernel: for every touch of its buffers that none of its blocks knows of.

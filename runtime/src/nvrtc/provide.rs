@@ -100,6 +100,7 @@ impl fmt::Display for Progress {
 }
 
 /// Writes progress to the standard error, as the command line, the examples and the tests do.
+#[expect(clippy::print_stderr, reason = "announcing is what it is for")]
 pub fn announce(progress: &Progress) {
     eprintln!("{progress}");
 }

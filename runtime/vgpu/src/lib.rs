@@ -52,6 +52,7 @@
 //! `warp`s turns; `exec` runs them, with `alu`, `float` and `convert` for values, `reach`, `access` and `memory` for
 //! memory, `sync` for what lanes and warps do together; `hang` knows when nothing can go on.
 #![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 #![expect(clippy::needless_range_loop, reason = "loops over lanes are written to be vectorized")]
 #![expect(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
