@@ -22,9 +22,10 @@ pub struct ParseError {
 }
 
 impl Schedule {
-    /// Parses the text form. `#` notes and blank lines are free; blocks stand in order.
+    /// Parses the text form. `#` notes, blank lines and lines that begin with `//` are free; blocks stand in order.
     pub fn parse(text: &str) -> Result<Schedule, ParseError> {
-        let mut lines = (1u32..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let says = |line: &str| !line.trim().is_empty() && !line.starts_with("//");
+        let mut lines = (1u32..).zip(text.lines()).filter(|(_, line)| says(line));
         let Some((number, first)) = lines.next() else {
             return Err(ParseError {
                 line: 1,
@@ -282,5 +283,117 @@ impl<'a> Cursor<'a> {
 
     fn end(&mut self) -> Result<(), ParseError> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.expected("the end of the line")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "schedule s: all_reduce, 2 ranks, 1 chunk, block cap 32";
+
+    /// What is said of a text.
+    fn refused(text: &str) -> String {
+        match Schedule::parse(text) {
+            Ok(schedule) => panic!("{text:?} is read as\n{schedule}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn comments_and_blank_lines_are_counted_but_not_read() {
+        let text = format!("// a comment\n\n{HEADER}\n  \nr0.b0\n// another\n  sync\nr1.b0\n");
+        let plain = format!("{HEADER}\nr0.b0\n  sync\nr1.b0\n");
+        assert_eq!(Schedule::parse(&text).unwrap().to_string(), plain);
+        let wrong = text.replace("sync", "synch");
+        assert!(refused(&wrong).starts_with("line 7, column 3: "), "{}", refused(&wrong));
+    }
+
+    #[test]
+    fn texts_without_a_schedule() {
+        for text in ["", "\n \n", "// nothing but a comment\n"] {
+            assert_eq!(refused(text), "line 1, column 1: an empty text is no schedule");
+        }
+    }
+
+    #[test]
+    fn headers() {
+        for (header, expected) in [
+            ("program s: ", "column 1: expected `schedule`, found `program`"),
+            ("schedule : all_reduce", "column 10: expected the collective's name, found `:`"),
+            ("schedule s: all_reduce; 2", "column 23: expected `,`, found `;`"),
+            ("schedule s: all_reduce, two ranks", "column 25: expected ranks, found `two`"),
+            ("schedule s: all_reduce, 0 ranks", "column 26: 0 for ranks is outside 1..=4096"),
+            ("schedule s: all_reduce, 5000 ranks", "column 29: 5000 for ranks is outside 1..=4096"),
+            (
+                "schedule s: all_reduce, 2 ranks, 1 chunk",
+                "column 41: expected `,`, found the end of the line",
+            ),
+            (
+                "schedule s: broadcast, 2 ranks, 1 chunk, root 1, block cap 32",
+                "column 47: expected a rank like `r0`, found `1,`",
+            ),
+            (&format!("{HEADER} 33"), "column 55: expected the end of the line, found `33`"),
+        ] {
+            assert_eq!(refused(header), format!("line 1, {expected}"), "{header}");
+        }
+        let unknown = refused("schedule s: allreduce, 2 ranks, 1 chunk, block cap 32");
+        assert!(unknown.contains("all_reduce") && unknown.starts_with("line 1, column 22: "), "{unknown}");
+    }
+
+    #[test]
+    fn blocks() {
+        for (blocks, expected) in [
+            ("  sync", "line 2, column 3: a step outside a block: a line like `r0.b0` comes first"),
+            ("r2.b0", "line 2, column 6: r2 is outside the world of 2 ranks"),
+            ("r0.b1", "line 2, column 6: r0.b1 is out of order: ranks ascend, and blocks count from b0"),
+            (
+                "r1.b0\nr0.b0",
+                "line 3, column 6: r0.b0 is out of order: ranks ascend, and blocks count from b0",
+            ),
+            ("r0", "line 2, column 3: expected `.`, found the end of the line"),
+            ("r0.0", "line 2, column 4: expected a block like `r0.b0`, found `0`"),
+            ("block 0", "line 2, column 1: expected a rank like `r0`, found `block`"),
+        ] {
+            assert_eq!(refused(&format!("{HEADER}\n{blocks}")), expected, "{blocks}");
+        }
+    }
+
+    #[test]
+    fn steps() {
+        for (step, expected) in [
+            (
+                "barrier",
+                "column 3: expected `wait`, `signal`, `copy`, `reduce`, `sync` or `expect`, found `barrier`",
+            ),
+            ("wait", "column 7: expected `start` or `data`, found the end of the line"),
+            ("wait credit r1.b0 >= 1", "column 8: expected `start` or `data`, found `credit`"),
+            ("wait data r1.b0 > 1", "column 19: expected `>=`, found `>`"),
+            ("wait data r1.b0 >= -1", "column 22: expected the value waited for, found `-1`"),
+            ("signal data r1", "column 17: expected `.`, found the end of the line"),
+            (
+                "copy scratch[0][0] -> data[0][0]",
+                "column 8: expected a slice like `data[0][1]`, found `scratch[0][0]`",
+            ),
+            ("copy input[0] -> output[0][0]", "column 17: expected `[`, found `->`"),
+            ("copy input[0][0]", "column 19: expected `->`, found the end of the line"),
+            ("copy input[0][1..1] -> output[0][1]", "column 20: the range 1..1 is empty"),
+            (
+                "copy input[0][0] + input[1][0] -> output[0][0]",
+                "column 32: a `copy` has one source, a `reduce` several",
+            ),
+            ("reduce input[0][0] -> output[0][0]", "column 21: a `copy` has one source, a `reduce` several"),
+            (
+                "copy input[0][0] -> output[0][0] #",
+                "column 37: expected the operation's number, found the end of the line",
+            ),
+            ("sync sync", "column 8: expected the end of the line, found `sync`"),
+            ("expect data r1.b0 = 1", "column 21: expected `+=`, found `=`"),
+            ("expect data r1.b0 += 1\n  sync", "column 3: a step after the block's `expect` lines"),
+        ] {
+            let line = if step.contains('\n') { 4 } else { 3 };
+            let found = refused(&format!("{HEADER}\nr0.b0\n  {step}"));
+            assert_eq!(found, format!("line {line}, {expected}"), "{step}");
+        }
     }
 }

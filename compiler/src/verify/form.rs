@@ -1,11 +1,13 @@
 //! `form`: the rules that make a static proof possible (one writing and one waiting block a counter, every wait for a
 //! signal that exists, every operand in its buffer).
 
+use super::out_of_bounds::extent;
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::ids::{Place, Slice};
 use crate::schedule::{Action, Counter, CounterKind, Schedule};
+use crate::words;
 use rustc_hash::FxHashMap;
 
 /// All breaches. The other checks of stage 2 rely on there being none.
@@ -57,7 +59,8 @@ pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
                         place,
                         i,
                         format_args!(
-                            "waits for signal {value} of `{counter}`, which is signalled {count} times"
+                            "waits for signal {value} of `{counter}`, which is signalled {}",
+                            words::often(count)
                         ),
                     );
                 }
@@ -85,8 +88,8 @@ impl Form<'_> {
     fn breach(&mut self, place: Place, step: usize, what: impl std::fmt::Display) {
         let at = self.sites.stamp(place, step);
         let message = format!("step {step} of {place} {what}");
-        self.findings
-            .push(Diagnostic::new(Check::Form, self.sites.loc(at), message).note(self.sites.name(at)));
+        let note = format!("the step is {}", self.sites.what(at));
+        self.findings.push(Diagnostic::new(Check::Form, self.sites.loc(at), message).note(note));
     }
 
     fn world(&mut self, domain: &Domain) {
@@ -106,7 +109,7 @@ impl Form<'_> {
         }
         for (rank, blocks) in schedule.blocks.iter().enumerate() {
             if blocks.is_empty() {
-                self.finding(format!("r{rank} has no block"));
+                self.finding(format!("r{rank} has no thread block"));
             }
         }
         let moves_afar = |schedule: &Schedule| {
@@ -144,6 +147,9 @@ impl Form<'_> {
             let exists = slice.rank.0 < shape.ranks && slice.end() <= shape.chunks(slice.buffer, slice.rank);
             if !exists {
                 self.breach(place, step, format_args!("touches {slice}, which does not exist"));
+                if let (Some(finding), true) = (self.findings.last_mut(), slice.rank.0 < shape.ranks) {
+                    finding.notes.push(extent(&shape, slice.buffer, slice.rank));
+                }
                 return;
             }
         }

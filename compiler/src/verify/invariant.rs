@@ -6,6 +6,7 @@ use super::happens_before::{Clock, Ended, Observe, Stamp};
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::schedule::{Action, Arrival, Counter, CounterKind, Step};
+use crate::words;
 use std::collections::BTreeMap;
 
 /// Watches the waits for starts.
@@ -34,9 +35,9 @@ impl Invariant {
                     Diagnostic::new(
                         Check::Invariant,
                         sites.next_loc(at),
-                        format!("`{counter}` may be overwritten by the next call before it is read"),
+                        format!("`{counter}` may be signalled by the next call before this one has read it"),
                     )
-                    .note(format!("read by {}", sites.name(at)))
+                    .note(format!("{} reads it", sites.name(at)))
                     .note(format!(
                         "missing: a wait of a block of {} for {} after that, before the kernel ends",
                         counter.writer.rank, counter.waiter
@@ -68,12 +69,15 @@ fn counters(sites: &Sites<'_>) -> Vec<Diagnostic> {
         .into_iter()
         .filter(|(_, (sent, expected))| sent != expected)
         .map(|(counter, (sent, expected))| {
-            Diagnostic::new(
-                Check::Invariant,
-                sites.program.name_loc,
-                format!("`{counter}` is signalled {sent} times a call, but {expected} are expected"),
-            )
-            .note("the two sides would disagree from the next call on")
+            let message = format!(
+                "`{counter}` is signalled {} a call, but {} expects it {}",
+                words::often(sent),
+                counter.waiter,
+                words::often(expected)
+            );
+            let then = if sent > expected { "end before they are signalled" } else { "never end" };
+            Diagnostic::new(Check::Invariant, sites.program.name_loc, message)
+                .note(format!("waits of {} for it would {then} from the next call on", counter.waiter))
         })
         .collect()
 }
