@@ -44,16 +44,6 @@ pub(crate) fn inputs(ascending: &[u32], world: u32) -> String {
     format!("the input{plural} of {}", ranks(ascending, world))
 }
 
-/// `once`, `twice`, `3 times`.
-pub(crate) fn often(n: u32) -> String {
-    match n {
-        0 => "never".to_owned(),
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        _ => format!("{n} times"),
-    }
-}
-
 /// `twice`, `3-fold`.
 pub(crate) fn times(n: u64) -> String {
     if n == 2 { "twice".to_owned() } else { format!("{n}-fold") }

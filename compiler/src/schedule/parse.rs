@@ -51,13 +51,13 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
     at.token("schedule")?;
     let name = at.word("the collective's name")?.to_owned();
     at.token(":")?;
-    let word = at.word("a kind of collective")?;
-    let kind: Kind = word.parse().map_err(|e| at.error(e))?;
+    let mark = at.mark();
+    let kind: Kind = at.word("a kind of collective")?.parse().map_err(|e| at.error_at(mark, e))?;
     at.token(",")?;
-    let ranks = at.count("ranks")?;
+    let ranks = at.count("the number of ranks")?;
     at.token(if ranks == 1 { "rank" } else { "ranks" })?;
     at.token(",")?;
-    let chunks = at.count("chunks")?;
+    let chunks = at.count("the number of chunks")?;
     at.token(if chunks == 1 { "chunk" } else { "chunks" })?;
     at.token(",")?;
     let mut shape = Shape { kind, ranks, chunks, in_place: false, root: Rank(0) };
@@ -76,26 +76,29 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
 }
 
 fn open_block(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
+    let mark = at.mark();
     let place = at.place()?;
     let last = schedule.blocks.iter().rposition(|blocks| !blocks.is_empty()).unwrap_or(0);
     let Some(blocks) = schedule.blocks.get_mut(place.rank.0 as usize) else {
-        return Err(
-            at.error(format!("{} is outside the world of {} ranks", place.rank, schedule.shape.ranks))
-        );
+        let problem = format!("{} is outside the world of {} ranks", place.rank, schedule.shape.ranks);
+        return Err(at.error_at(mark, problem));
     };
     if (place.rank.0 as usize) < last || place.block.0 as usize != blocks.len() {
-        return Err(at.error(format!("{place} is out of order: ranks ascend, and blocks count from b0")));
+        return Err(
+            at.error_at(mark, format!("{place} is out of order: ranks ascend, and blocks count from b0"))
+        );
     }
     if place.block.0 >= MOST {
-        return Err(at.error(format!("more than {MOST} blocks a rank")));
+        return Err(at.error_at(mark, format!("more than {MOST} blocks a rank")));
     }
     blocks.push(Block::default());
     Ok(())
 }
 
 fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
+    let mark = at.mark();
     let Some((rank, blocks)) = schedule.blocks.iter_mut().enumerate().rfind(|(_, b)| !b.is_empty()) else {
-        return Err(at.error("a step outside a block: a line like `r0.b0` comes first"));
+        return Err(at.error_at(mark, "a step outside a block: a line like `r0.b0` comes first"));
     };
     let own = Place { rank: Rank(rank as u32), block: ThreadBlock(blocks.len() as u32 - 1) };
     let block = &mut blocks[own.block.0 as usize];
@@ -107,7 +110,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
         return Ok(());
     }
     if !block.expects.is_empty() {
-        return Err(at.error("a step after the block's `expect` lines"));
+        return Err(at.error_at(mark, "a step after the block's `expect` lines"));
     }
     let action = action(at, own)?;
     let origin = if at.take("#") { Some(OpId(at.number("the operation's number")?)) } else { None };
@@ -133,13 +136,14 @@ fn action(at: &mut Cursor<'_>, own: Place) -> Result<Action, ParseError> {
     if at.take("sync") {
         return Ok(Action::BlockSync);
     }
+    let mark = at.mark();
     let reduce = at.take("reduce");
     if !reduce && !at.take("copy") {
         return Err(at.expected("`wait`, `signal`, `copy`, `reduce`, `sync` or `expect`"));
     }
     let sources = at.list("+", Cursor::slice)?;
     if reduce == (sources.len() == 1) {
-        return Err(at.error("a `copy` has one source, a `reduce` several"));
+        return Err(at.error_at(mark, "a `copy` has one source, a `reduce` several"));
     }
     at.token("->")?;
     let dests = at.list(",", Cursor::slice)?;
@@ -165,8 +169,14 @@ impl<'a> Cursor<'a> {
         trimmed
     }
 
-    fn error(&self, problem: impl Display) -> ParseError {
-        let column = self.line[..self.at].chars().count() as u32 + 1;
+    /// Where the next token begins.
+    fn mark(&mut self) -> usize {
+        self.rest();
+        self.at
+    }
+
+    fn error_at(&self, mark: usize, problem: impl Display) -> ParseError {
+        let column = self.line[..mark].chars().count() as u32 + 1;
         ParseError { line: self.number, column, problem: problem.to_string() }
     }
 
@@ -177,7 +187,7 @@ impl<'a> Cursor<'a> {
             let short: String = w.chars().take(24).collect();
             format!("`{short}`")
         });
-        self.error(format!("expected {what}, found {found}"))
+        self.error_at(self.at, format!("expected {what}, found {found}"))
     }
 
     /// Consumes `token` if it comes next; a word must end where the token does.
@@ -218,9 +228,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn count(&mut self, what: &str) -> Result<u32, ParseError> {
+        let mark = self.mark();
         let count = self.number(what)?;
         if !(1..=MOST).contains(&count) {
-            return Err(self.error(format!("{count} for {what} is outside 1..={MOST}")));
+            return Err(self.error_at(mark, format!("{count} for {what} is outside 1..={MOST}")));
         }
         Ok(count)
     }
@@ -260,10 +271,11 @@ impl<'a> Cursor<'a> {
         let rank = Rank(self.number("a rank")?);
         self.token("]")?;
         self.token("[")?;
+        let mark = self.mark();
         let start = self.number("a chunk")?;
         let end = if self.take("..") { self.number("the range's end")? } else { start.saturating_add(1) };
         if end <= start {
-            return Err(self.error(format!("the range {start}..{end} is empty")));
+            return Err(self.error_at(mark, format!("the range {start}..{end} is empty")));
         }
         self.token("]")?;
         Ok(Slice { buffer, rank, start, len: end - start })
@@ -322,9 +334,12 @@ mod tests {
             ("program s: ", "column 1: expected `schedule`, found `program`"),
             ("schedule : all_reduce", "column 10: expected the collective's name, found `:`"),
             ("schedule s: all_reduce; 2", "column 23: expected `,`, found `;`"),
-            ("schedule s: all_reduce, two ranks", "column 25: expected ranks, found `two`"),
-            ("schedule s: all_reduce, 0 ranks", "column 26: 0 for ranks is outside 1..=4096"),
-            ("schedule s: all_reduce, 5000 ranks", "column 29: 5000 for ranks is outside 1..=4096"),
+            ("schedule s: all_reduce, two ranks", "column 25: expected the number of ranks, found `two`"),
+            ("schedule s: all_reduce, 0 ranks", "column 25: 0 for the number of ranks is outside 1..=4096"),
+            (
+                "schedule s: all_reduce, 5000 ranks",
+                "column 25: 5000 for the number of ranks is outside 1..=4096",
+            ),
             (
                 "schedule s: all_reduce, 2 ranks, 1 chunk",
                 "column 41: expected `,`, found the end of the line",
@@ -333,23 +348,23 @@ mod tests {
                 "schedule s: broadcast, 2 ranks, 1 chunk, root 1, block cap 32",
                 "column 47: expected a rank like `r0`, found `1,`",
             ),
-            (&format!("{HEADER} 33"), "column 55: expected the end of the line, found `33`"),
+            (&format!("{HEADER} 33"), "column 56: expected the end of the line, found `33`"),
         ] {
             assert_eq!(refused(header), format!("line 1, {expected}"), "{header}");
         }
         let unknown = refused("schedule s: allreduce, 2 ranks, 1 chunk, block cap 32");
-        assert!(unknown.contains("all_reduce") && unknown.starts_with("line 1, column 22: "), "{unknown}");
+        assert!(unknown.contains("all_reduce") && unknown.starts_with("line 1, column 13: "), "{unknown}");
     }
 
     #[test]
     fn blocks() {
         for (blocks, expected) in [
             ("  sync", "line 2, column 3: a step outside a block: a line like `r0.b0` comes first"),
-            ("r2.b0", "line 2, column 6: r2 is outside the world of 2 ranks"),
-            ("r0.b1", "line 2, column 6: r0.b1 is out of order: ranks ascend, and blocks count from b0"),
+            ("r2.b0", "line 2, column 1: r2 is outside the world of 2 ranks"),
+            ("r0.b1", "line 2, column 1: r0.b1 is out of order: ranks ascend, and blocks count from b0"),
             (
                 "r1.b0\nr0.b0",
-                "line 3, column 6: r0.b0 is out of order: ranks ascend, and blocks count from b0",
+                "line 3, column 1: r0.b0 is out of order: ranks ascend, and blocks count from b0",
             ),
             ("r0", "line 2, column 3: expected `.`, found the end of the line"),
             ("r0.0", "line 2, column 4: expected a block like `r0.b0`, found `0`"),
@@ -377,12 +392,12 @@ mod tests {
             ),
             ("copy input[0] -> output[0][0]", "column 17: expected `[`, found `->`"),
             ("copy input[0][0]", "column 19: expected `->`, found the end of the line"),
-            ("copy input[0][1..1] -> output[0][1]", "column 20: the range 1..1 is empty"),
+            ("copy input[0][1..1] -> output[0][1]", "column 17: the range 1..1 is empty"),
             (
                 "copy input[0][0] + input[1][0] -> output[0][0]",
-                "column 32: a `copy` has one source, a `reduce` several",
+                "column 3: a `copy` has one source, a `reduce` several",
             ),
-            ("reduce input[0][0] -> output[0][0]", "column 21: a `copy` has one source, a `reduce` several"),
+            ("reduce input[0][0] -> output[0][0]", "column 3: a `copy` has one source, a `reduce` several"),
             (
                 "copy input[0][0] -> output[0][0] #",
                 "column 37: expected the operation's number, found the end of the line",

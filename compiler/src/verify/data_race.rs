@@ -81,11 +81,10 @@ fn finding(loc: Loc, race: &Race, more: usize, sites: &Sites<'_>) -> Diagnostic 
         format!("a `sync` of {one} between steps {} and {}", first.step, second.step)
     } else if let Some(signal) = sites.hasty_signal(first, |waiter| waiter == other) {
         format!("a `sync` of {one} between step {} and its signal at step {signal}", first.step)
+    } else if let Some(signal) = sites.hasty_signal(second, |waiter| waiter == one) {
+        format!("a `sync` of {other} between step {} and its signal at step {signal}", second.step)
     } else {
-        format!(
-            "a signal of {one} after its step {}, for which {other} waits before its step {}, or the reverse",
-            first.step, second.step
-        )
+        missing_wait(first, second, sites)
     };
     let mut finding = Diagnostic::new(Check::DataRace, loc, message);
     for (at, stores) in [race.first, race.second] {
@@ -96,6 +95,22 @@ fn finding(loc: Loc, race: &Race, more: usize, sites: &Sites<'_>) -> Diagnostic 
         finding = finding.note(format!("{} likewise", words::count(more as u64, "more location")));
     }
     finding
+}
+
+/// The wait that is missing between two blocks' steps: in the order of the program, where that is known.
+fn missing_wait(first: Stamp, second: Stamp, sites: &Sites<'_>) -> String {
+    let (one, other, reverse) = match (sites.op(first), sites.op(second)) {
+        (Some(a), Some(b)) if a < b => (first, second, ""),
+        (Some(a), Some(b)) if b < a => (second, first, ""),
+        _ => (first, second, ", or the reverse"),
+    };
+    format!(
+        "a signal of {} after its step {}, for which {} waits before its step {}{reverse}",
+        sites.place(one),
+        one.step,
+        sites.place(other),
+        other.step
+    )
 }
 
 impl Observe for DataRaces {

@@ -47,7 +47,7 @@ pub(super) fn deadlock(sites: &Sites<'_>, ended: &Ended) -> Vec<Diagnostic> {
 
 fn finding(sites: &Sites<'_>, cycle: &[Link], behind: u64) -> Diagnostic {
     let names: Vec<String> = cycle.iter().map(|link| sites.place(link.wait).to_string()).collect();
-    let loc = cycle.first().map(|link| sites.next_loc(link.wait));
+    let loc = cycle.first().map(|link| sites.served(link.wait));
     let message = format!("{} wait for each other", words::list(&names));
     let mut finding = Diagnostic::new(Check::Deadlock, loc, message);
     for Link { wait, signal } in cycle {

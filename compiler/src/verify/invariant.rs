@@ -34,7 +34,7 @@ impl Invariant {
                 findings.push(
                     Diagnostic::new(
                         Check::Invariant,
-                        sites.next_loc(at),
+                        sites.served(at),
                         format!("`{counter}` may be signalled by the next call before this one has read it"),
                     )
                     .note(format!("{} reads it", sites.name(at)))
@@ -69,15 +69,23 @@ fn counters(sites: &Sites<'_>) -> Vec<Diagnostic> {
         .into_iter()
         .filter(|(_, (sent, expected))| sent != expected)
         .map(|(counter, (sent, expected))| {
+            let Counter { kind, writer, waiter } = counter;
             let message = format!(
-                "`{counter}` is signalled {} a call, but {} expects it {}",
-                words::often(sent),
-                counter.waiter,
-                words::often(expected)
+                "`{counter}` gets {} a call, but {waiter} expects {expected}",
+                words::count(sent.into(), "signal")
             );
-            let then = if sent > expected { "end before they are signalled" } else { "never end" };
+            let then = if sent > expected {
+                "would not wait long enough for it"
+            } else {
+                "would wait for it for ever"
+            };
+            let help = match sent {
+                0 => format!("{waiter} should not expect it"),
+                _ => format!("{waiter} should have `expect {} {writer} += {sent}`", kind.name()),
+            };
             Diagnostic::new(Check::Invariant, sites.program.name_loc, message)
-                .note(format!("waits of {} for it would {then} from the next call on", counter.waiter))
+                .note(format!("from the next call on {waiter} {then}"))
+                .help(help)
         })
         .collect()
 }

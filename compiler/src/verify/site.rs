@@ -27,7 +27,8 @@ impl Sites<'_> {
         self.block(at)?.steps.get(at.step as usize)
     }
 
-    fn op(&self, at: Stamp) -> Option<OpId> {
+    /// The operation that a step carries out, if known.
+    pub(super) fn op(&self, at: Stamp) -> Option<OpId> {
         self.step(at)?.origin.filter(|op| (op.0 as usize) < self.program.ops.len())
     }
 
@@ -47,9 +48,15 @@ impl Sites<'_> {
         (0..=at.step).rev().map(|step| Stamp { step, ..at }).find(|&at| self.op(at).is_some())
     }
 
-    /// The statement of the first move from a step on: what a wait stands before.
-    pub(super) fn next_loc(&self, at: Stamp) -> Loc {
-        self.next_move(at).map_or(self.program.name_loc, |at| self.loc(at))
+    /// The statement that a step serves: that of a move, the one that a wait stands before, or a signal after; else
+    /// the collective's name.
+    pub(super) fn served(&self, at: Stamp) -> Loc {
+        let origin = match self.step(at).map(|step| &step.action) {
+            Some(Action::Wait(_)) => self.next_move(at),
+            Some(Action::Signal(_)) => self.last_move(at),
+            _ => Some(at),
+        };
+        origin.map_or(self.program.name_loc, |at| self.loc(at))
     }
 
     /// The step of the block that signals `waiter` after a move, with no barrier in between: some threads may still

@@ -76,7 +76,7 @@ impl Translation {
 fn held(values: &Values, value: Option<ValueId>) -> String {
     let Some(value) = value else { return "nothing".to_owned() };
     match (values.content(value).leaves, values.node(value)) {
-        (0, _) => "a value that comes from a chunk without one".to_owned(),
+        (0, _) => "what was read from a chunk that held nothing".to_owned(),
         (1..=SHOWN, Node::Sum(terms)) => {
             let term = |&term: &ValueId| match values.node(term) {
                 Node::Sum(_) => format!("({})", held(values, Some(term))),
@@ -91,7 +91,8 @@ fn held(values: &Values, value: Option<ValueId>) -> String {
 
 /// In what one value differs from the one that it should be.
 fn difference(values: &Values, is: ValueId, should: ValueId) -> Option<String> {
-    if is == values.unknown() || should == values.unknown() {
+    let single = |value| !matches!(values.node(value), Node::Sum(_));
+    if single(is) && single(should) || [is, should].contains(&values.unknown()) {
         return None;
     }
     let (held, due) = (values.contributions(is), values.contributions(should));
@@ -106,7 +107,7 @@ fn difference(values: &Values, is: ValueId, should: ValueId) -> Option<String> {
         (lacks, []) => format!("{} is missing", words::list(lacks)),
         ([], surplus) => format!("{} is too much", words::list(surplus)),
         (lacks, surplus) => {
-            format!("{} is missing, {} is too much", words::list(lacks), words::list(surplus))
+            format!("{} is missing, and {} is too much", words::list(lacks), words::list(surplus))
         }
     })
 }
