@@ -206,7 +206,7 @@ fn faults() {
         (
             "assert!(RANKS == 3)",
             "3:1-3:20",
-            "a requirement does not hold [requirement]\n  with RANKS = 4\nnote: here RANKS = 4",
+            "`RANKS == 3` does not hold [requirement]\n  with RANKS = 4\nnote: here RANKS = 4",
         ),
         (
             "if 1 / (RANKS - 4) == 1 {\n    let a = 1;\n}",

@@ -221,9 +221,9 @@ fn statements() {
         // Chunks.
         ("data[0][0] = input[0][0];", "3:1-3:5 only an `in_place` collective has `data` [syntax]"),
         ("scratch[0][0] = input[0][0];", "3:1-3:8 `scratch` is not supported yet [unsupported]"),
-        ("output[0] = input[0][0];", "3:1-3:10 no chunk [syntax]"),
-        ("output[0][0][0] = input[0][0];", "3:1-3:16 no chunk [syntax]"),
-        ("output[0][0] = 1;", "3:16-3:17 no chunk; only chunks can be stored to chunks [syntax]"),
+        ("output[0] = input[0][0];", "3:1-3:10 this is no chunk [syntax]"),
+        ("output[0][0][0] = input[0][0];", "3:1-3:16 this is no chunk [syntax]"),
+        ("output[0][0] = 1;", "3:16-3:17 this is no chunk; only chunks can be stored to chunks [syntax]"),
         (
             "let x = input[0][0];",
             "3:9-3:20 `input` holds data, not numbers; no variable can hold it [syntax]",

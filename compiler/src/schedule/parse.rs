@@ -22,9 +22,10 @@ pub struct ParseError {
 }
 
 impl Schedule {
-    /// Parses the text form. `#` notes and blank lines are free; blocks stand in order.
+    /// Parses the text form. `#` notes, blank lines and lines that begin with `//` are free; blocks stand in order.
     pub fn parse(text: &str) -> Result<Schedule, ParseError> {
-        let mut lines = (1u32..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
+        let says = |line: &str| !line.trim().is_empty() && !line.starts_with("//");
+        let mut lines = (1u32..).zip(text.lines()).filter(|(_, line)| says(line));
         let Some((number, first)) = lines.next() else {
             return Err(ParseError {
                 line: 1,
@@ -50,13 +51,13 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
     at.token("schedule")?;
     let name = at.word("the collective's name")?.to_owned();
     at.token(":")?;
-    let word = at.word("a kind of collective")?;
-    let kind: Kind = word.parse().map_err(|e| at.error(e))?;
+    let mark = at.mark();
+    let kind: Kind = at.word("a kind of collective")?.parse().map_err(|e| at.error_at(mark, e))?;
     at.token(",")?;
-    let ranks = at.count("ranks")?;
+    let ranks = at.count("the number of ranks")?;
     at.token(if ranks == 1 { "rank" } else { "ranks" })?;
     at.token(",")?;
-    let chunks = at.count("chunks")?;
+    let chunks = at.count("the number of chunks")?;
     at.token(if chunks == 1 { "chunk" } else { "chunks" })?;
     at.token(",")?;
     let mut shape = Shape { kind, ranks, chunks, in_place: false, root: Rank(0) };
@@ -75,26 +76,29 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
 }
 
 fn open_block(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
+    let mark = at.mark();
     let place = at.place()?;
     let last = schedule.blocks.iter().rposition(|blocks| !blocks.is_empty()).unwrap_or(0);
     let Some(blocks) = schedule.blocks.get_mut(place.rank.0 as usize) else {
-        return Err(
-            at.error(format!("{} is outside the world of {} ranks", place.rank, schedule.shape.ranks))
-        );
+        let problem = format!("{} is outside the world of {} ranks", place.rank, schedule.shape.ranks);
+        return Err(at.error_at(mark, problem));
     };
     if (place.rank.0 as usize) < last || place.block.0 as usize != blocks.len() {
-        return Err(at.error(format!("{place} is out of order: ranks ascend, and blocks count from b0")));
+        return Err(
+            at.error_at(mark, format!("{place} is out of order: ranks ascend, and blocks count from b0"))
+        );
     }
     if place.block.0 >= MOST {
-        return Err(at.error(format!("more than {MOST} blocks a rank")));
+        return Err(at.error_at(mark, format!("more than {MOST} blocks a rank")));
     }
     blocks.push(Block::default());
     Ok(())
 }
 
 fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
+    let mark = at.mark();
     let Some((rank, blocks)) = schedule.blocks.iter_mut().enumerate().rfind(|(_, b)| !b.is_empty()) else {
-        return Err(at.error("a step outside a block: a line like `r0.b0` comes first"));
+        return Err(at.error_at(mark, "a step outside a block: a line like `r0.b0` comes first"));
     };
     let own = Place { rank: Rank(rank as u32), block: ThreadBlock(blocks.len() as u32 - 1) };
     let block = &mut blocks[own.block.0 as usize];
@@ -106,7 +110,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
         return Ok(());
     }
     if !block.expects.is_empty() {
-        return Err(at.error("a step after the block's `expect` lines"));
+        return Err(at.error_at(mark, "a step after the block's `expect` lines"));
     }
     let action = action(at, own)?;
     let origin = if at.take("#") { Some(OpId(at.number("the operation's number")?)) } else { None };
@@ -132,13 +136,14 @@ fn action(at: &mut Cursor<'_>, own: Place) -> Result<Action, ParseError> {
     if at.take("sync") {
         return Ok(Action::BlockSync);
     }
+    let mark = at.mark();
     let reduce = at.take("reduce");
     if !reduce && !at.take("copy") {
         return Err(at.expected("`wait`, `signal`, `copy`, `reduce`, `sync` or `expect`"));
     }
     let sources = at.list("+", Cursor::slice)?;
     if reduce == (sources.len() == 1) {
-        return Err(at.error("a `copy` has one source, a `reduce` several"));
+        return Err(at.error_at(mark, "a `copy` has one source, a `reduce` several"));
     }
     at.token("->")?;
     let dests = at.list(",", Cursor::slice)?;
@@ -164,8 +169,14 @@ impl<'a> Cursor<'a> {
         trimmed
     }
 
-    fn error(&self, problem: impl Display) -> ParseError {
-        let column = self.line[..self.at].chars().count() as u32 + 1;
+    /// Where the next token begins.
+    fn mark(&mut self) -> usize {
+        self.rest();
+        self.at
+    }
+
+    fn error_at(&self, mark: usize, problem: impl Display) -> ParseError {
+        let column = self.line[..mark].chars().count() as u32 + 1;
         ParseError { line: self.number, column, problem: problem.to_string() }
     }
 
@@ -176,7 +187,7 @@ impl<'a> Cursor<'a> {
             let short: String = w.chars().take(24).collect();
             format!("`{short}`")
         });
-        self.error(format!("expected {what}, found {found}"))
+        self.error_at(self.at, format!("expected {what}, found {found}"))
     }
 
     /// Consumes `token` if it comes next; a word must end where the token does.
@@ -217,9 +228,10 @@ impl<'a> Cursor<'a> {
     }
 
     fn count(&mut self, what: &str) -> Result<u32, ParseError> {
+        let mark = self.mark();
         let count = self.number(what)?;
         if !(1..=MOST).contains(&count) {
-            return Err(self.error(format!("{count} for {what} is outside 1..={MOST}")));
+            return Err(self.error_at(mark, format!("{count} for {what} is outside 1..={MOST}")));
         }
         Ok(count)
     }
@@ -259,10 +271,11 @@ impl<'a> Cursor<'a> {
         let rank = Rank(self.number("a rank")?);
         self.token("]")?;
         self.token("[")?;
+        let mark = self.mark();
         let start = self.number("a chunk")?;
         let end = if self.take("..") { self.number("the range's end")? } else { start.saturating_add(1) };
         if end <= start {
-            return Err(self.error(format!("the range {start}..{end} is empty")));
+            return Err(self.error_at(mark, format!("the range {start}..{end} is empty")));
         }
         self.token("]")?;
         Ok(Slice { buffer, rank, start, len: end - start })
@@ -282,5 +295,120 @@ impl<'a> Cursor<'a> {
 
     fn end(&mut self) -> Result<(), ParseError> {
         if self.rest().is_empty() { Ok(()) } else { Err(self.expected("the end of the line")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "schedule s: all_reduce, 2 ranks, 1 chunk, block cap 32";
+
+    /// What is said of a text.
+    fn refused(text: &str) -> String {
+        match Schedule::parse(text) {
+            Ok(schedule) => panic!("{text:?} is read as\n{schedule}"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn comments_and_blank_lines_are_counted_but_not_read() {
+        let text = format!("// a comment\n\n{HEADER}\n  \nr0.b0\n// another\n  sync\nr1.b0\n");
+        let plain = format!("{HEADER}\nr0.b0\n  sync\nr1.b0\n");
+        assert_eq!(Schedule::parse(&text).unwrap().to_string(), plain);
+        let wrong = text.replace("sync", "synch");
+        assert!(refused(&wrong).starts_with("line 7, column 3: "), "{}", refused(&wrong));
+    }
+
+    #[test]
+    fn texts_without_a_schedule() {
+        for text in ["", "\n \n", "// nothing but a comment\n"] {
+            assert_eq!(refused(text), "line 1, column 1: an empty text is no schedule");
+        }
+    }
+
+    #[test]
+    fn headers() {
+        for (header, expected) in [
+            ("program s: ", "column 1: expected `schedule`, found `program`"),
+            ("schedule : all_reduce", "column 10: expected the collective's name, found `:`"),
+            ("schedule s: all_reduce; 2", "column 23: expected `,`, found `;`"),
+            ("schedule s: all_reduce, two ranks", "column 25: expected the number of ranks, found `two`"),
+            ("schedule s: all_reduce, 0 ranks", "column 25: 0 for the number of ranks is outside 1..=4096"),
+            (
+                "schedule s: all_reduce, 5000 ranks",
+                "column 25: 5000 for the number of ranks is outside 1..=4096",
+            ),
+            (
+                "schedule s: all_reduce, 2 ranks, 1 chunk",
+                "column 41: expected `,`, found the end of the line",
+            ),
+            (
+                "schedule s: broadcast, 2 ranks, 1 chunk, root 1, block cap 32",
+                "column 47: expected a rank like `r0`, found `1,`",
+            ),
+            (&format!("{HEADER} 33"), "column 56: expected the end of the line, found `33`"),
+        ] {
+            assert_eq!(refused(header), format!("line 1, {expected}"), "{header}");
+        }
+        let unknown = refused("schedule s: allreduce, 2 ranks, 1 chunk, block cap 32");
+        assert!(unknown.contains("all_reduce") && unknown.starts_with("line 1, column 13: "), "{unknown}");
+    }
+
+    #[test]
+    fn blocks() {
+        for (blocks, expected) in [
+            ("  sync", "line 2, column 3: a step outside a block: a line like `r0.b0` comes first"),
+            ("r2.b0", "line 2, column 1: r2 is outside the world of 2 ranks"),
+            ("r0.b1", "line 2, column 1: r0.b1 is out of order: ranks ascend, and blocks count from b0"),
+            (
+                "r1.b0\nr0.b0",
+                "line 3, column 1: r0.b0 is out of order: ranks ascend, and blocks count from b0",
+            ),
+            ("r0", "line 2, column 3: expected `.`, found the end of the line"),
+            ("r0.0", "line 2, column 4: expected a block like `r0.b0`, found `0`"),
+            ("block 0", "line 2, column 1: expected a rank like `r0`, found `block`"),
+        ] {
+            assert_eq!(refused(&format!("{HEADER}\n{blocks}")), expected, "{blocks}");
+        }
+    }
+
+    #[test]
+    fn steps() {
+        for (step, expected) in [
+            (
+                "barrier",
+                "column 3: expected `wait`, `signal`, `copy`, `reduce`, `sync` or `expect`, found `barrier`",
+            ),
+            ("wait", "column 7: expected `start` or `data`, found the end of the line"),
+            ("wait credit r1.b0 >= 1", "column 8: expected `start` or `data`, found `credit`"),
+            ("wait data r1.b0 > 1", "column 19: expected `>=`, found `>`"),
+            ("wait data r1.b0 >= -1", "column 22: expected the value waited for, found `-1`"),
+            ("signal data r1", "column 17: expected `.`, found the end of the line"),
+            (
+                "copy scratch[0][0] -> data[0][0]",
+                "column 8: expected a slice like `data[0][1]`, found `scratch[0][0]`",
+            ),
+            ("copy input[0] -> output[0][0]", "column 17: expected `[`, found `->`"),
+            ("copy input[0][0]", "column 19: expected `->`, found the end of the line"),
+            ("copy input[0][1..1] -> output[0][1]", "column 17: the range 1..1 is empty"),
+            (
+                "copy input[0][0] + input[1][0] -> output[0][0]",
+                "column 3: a `copy` has one source, a `reduce` several",
+            ),
+            ("reduce input[0][0] -> output[0][0]", "column 3: a `copy` has one source, a `reduce` several"),
+            (
+                "copy input[0][0] -> output[0][0] #",
+                "column 37: expected the operation's number, found the end of the line",
+            ),
+            ("sync sync", "column 8: expected the end of the line, found `sync`"),
+            ("expect data r1.b0 = 1", "column 21: expected `+=`, found `=`"),
+            ("expect data r1.b0 += 1\n  sync", "column 3: a step after the block's `expect` lines"),
+        ] {
+            let line = if step.contains('\n') { 4 } else { 3 };
+            let found = refused(&format!("{HEADER}\nr0.b0\n  {step}"));
+            assert_eq!(found, format!("line {line}, {expected}"), "{step}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use crate::ids::Location;
 use crate::kind::Shape;
 use crate::location::LocationTable;
 use crate::schedule::{Action, Step};
+use crate::words;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Default)]
@@ -66,31 +67,50 @@ impl DataRaces {
 }
 
 fn finding(loc: Loc, race: &Race, more: usize, sites: &Sites<'_>) -> Diagnostic {
-    let verb = |stores| if stores { "stores" } else { "reads" };
     let ((first, first_stores), (second, second_stores)) = (race.first, race.second);
-    let place = |at: Stamp| sites.blocks.place(at.block as usize);
-    let edge = if first.block == second.block {
-        format!("a `sync` in {} between the two", place(first))
+    let (one, other) = (sites.place(first), sites.place(second));
+    let act = |stores| if stores { "store" } else { "read" };
+    let another = if one == other { "another thread of " } else { "" };
+    let message = format!(
+        "nothing orders the {} of {} by {one} and the {} by {another}{other}",
+        act(first_stores),
+        race.location,
+        act(second_stores)
+    );
+    let missing = if one == other {
+        format!("a `sync` of {one} between steps {} and {}", first.step, second.step)
+    } else if let Some(signal) = sites.hasty_signal(first, |waiter| waiter == other) {
+        format!("a `sync` of {one} between step {} and its signal at step {signal}", first.step)
+    } else if let Some(signal) = sites.hasty_signal(second, |waiter| waiter == one) {
+        format!("a `sync` of {other} between step {} and its signal at step {signal}", second.step)
     } else {
-        format!("a wait of {} for {}, or the reverse", place(second), place(first))
+        missing_wait(first, second, sites)
     };
-    let mut finding = Diagnostic::new(
-        Check::DataRace,
-        loc,
-        format!(
-            "{} is accessed by {} and {} in no order",
-            race.location,
-            place(first),
-            if first.block == second.block { "itself".to_owned() } else { place(second).to_string() }
-        ),
-    )
-    .note(format!("{} {} it", sites.name(first), verb(first_stores)))
-    .note(format!("{} {} it", sites.name(second), verb(second_stores)))
-    .note(format!("missing: {edge}"));
+    let mut finding = Diagnostic::new(Check::DataRace, loc, message);
+    for (at, stores) in [race.first, race.second] {
+        finding = finding.note(format!("{} {}s it", sites.name(at), act(stores)));
+    }
+    finding = finding.note(format!("missing: {missing}"));
     if more > 0 {
-        finding = finding.note(format!("{more} more location{} likewise", if more == 1 { "" } else { "s" }));
+        finding = finding.note(format!("{} likewise", words::count(more as u64, "more location")));
     }
     finding
+}
+
+/// The wait that is missing between two blocks' steps: in the order of the program, where that is known.
+fn missing_wait(first: Stamp, second: Stamp, sites: &Sites<'_>) -> String {
+    let (one, other, reverse) = match (sites.op(first), sites.op(second)) {
+        (Some(a), Some(b)) if a < b => (first, second, ""),
+        (Some(a), Some(b)) if b < a => (second, first, ""),
+        _ => (first, second, ", or the reverse"),
+    };
+    format!(
+        "a signal of {} after its step {}, for which {} waits before its step {}{reverse}",
+        sites.place(one),
+        one.step,
+        sites.place(other),
+        other.step
+    )
 }
 
 impl Observe for DataRaces {

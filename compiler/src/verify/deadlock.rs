@@ -4,61 +4,83 @@ use super::happens_before::{Ended, Stamp};
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::schedule::{Action, Arrival};
+use crate::words;
+use rustc_hash::FxHashMap;
 
-/// One finding, on the cycle of blocks that wait for each other.
-pub(super) fn deadlock(sites: &Sites<'_>, ended: &Ended) -> Vec<Diagnostic> {
-    let Some(&(first, _)) = ended.stuck.first() else { return Vec::new() };
-    // Every stuck block waits for a signal of another stuck block, so that following them ends in a cycle.
-    let mut path: Vec<(Stamp, Arrival)> = Vec::new();
-    let mut block = first;
-    while !path.iter().any(|(at, _)| at.block as usize == block) {
-        let Some(link) = blocked_by(sites, ended, block) else { break };
-        path.push(link);
-        block = sites.blocks.number(link.1.counter.writer);
-    }
-    let begin = path.iter().position(|(at, _)| at.block as usize == block).unwrap_or(0);
-    let cycle = &path[begin..];
-    let Some((at, _)) = cycle.first() else { return Vec::new() };
-    let names: Vec<String> =
-        cycle.iter().map(|(at, _)| sites.blocks.place(at.block as usize).to_string()).collect();
-    let message = match &names[..] {
-        [one] => format!("{one} waits for ever: its signal comes after its own wait"),
-        many => format!("{} wait for each other", many.join(", ")),
-    };
-    let mut finding = Diagnostic::new(Check::Deadlock, sites.next_loc(*at), message);
-    for (at, arrival) in cycle {
-        finding = finding.note(format!(
-            "{} waits for `{}`, signal {} of {}",
-            sites.name(*at),
-            arrival.counter,
-            arrival.value,
-            arrival.counter.writer
-        ));
-    }
-    if ended.stuck.len() > cycle.len() {
-        let more = ended.stuck.len() - cycle.len();
-        finding =
-            finding.note(format!("{more} more block{} wait behind them", if more == 1 { "" } else { "s" }));
-    }
-    vec![finding]
+/// A wait, and the step with the signal that it waits for.
+struct Link {
+    wait: Stamp,
+    signal: Stamp,
 }
 
-/// The first unmet arrival of a stuck block, whose writer is then stuck before that signal.
-fn blocked_by(sites: &Sites<'_>, ended: &Ended, block: usize) -> Option<(Stamp, Arrival)> {
-    let &(_, step) = ended.stuck.iter().find(|(b, _)| *b == block)?;
-    let schedule = sites.schedule;
-    let Action::Wait(arrivals) = &schedule.block(sites.blocks.place(block))?.steps[step].action else {
+/// One finding for each cycle of blocks that wait for each other.
+pub(super) fn deadlock(sites: &Sites<'_>, ended: &Ended) -> Vec<Diagnostic> {
+    let stuck: FxHashMap<usize, usize> = ended.stuck.iter().copied().collect();
+    let mut cycles: Vec<(Vec<Link>, u64)> = Vec::new();
+    // For each block seen the cycle that it waits for. Every stuck block waits for a signal that a stuck block has yet
+    // to give, so that following them ends in a cycle.
+    let mut leads: FxHashMap<usize, usize> = FxHashMap::default();
+    for &(start, _) in &ended.stuck {
+        let mut path: Vec<Link> = Vec::new();
+        let mut begun: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut block = start;
+        while !leads.contains_key(&block) && !begun.contains_key(&block) {
+            let Some(link) = blocked_by(sites, &stuck, block) else { break };
+            begun.insert(block, path.len());
+            block = link.signal.block as usize;
+            path.push(link);
+        }
+        let cycle = match begun.get(&block) {
+            Some(&first) => {
+                cycles.push((path.split_off(first), 0));
+                cycles.len() - 1
+            }
+            None => leads.get(&block).copied().unwrap_or_default(),
+        };
+        if let Some((_, behind)) = cycles.get_mut(cycle) {
+            *behind += path.len() as u64;
+        }
+        leads.extend(begun.into_keys().map(|block| (block, cycle)));
+    }
+    cycles.iter().map(|(cycle, behind)| finding(sites, cycle, *behind)).collect()
+}
+
+fn finding(sites: &Sites<'_>, cycle: &[Link], behind: u64) -> Diagnostic {
+    let names: Vec<String> = cycle.iter().map(|link| sites.place(link.wait).to_string()).collect();
+    let loc = cycle.first().map(|link| sites.served(link.wait));
+    let message = format!("{} wait for each other", words::list(&names));
+    let mut finding = Diagnostic::new(Check::Deadlock, loc, message);
+    for Link { wait, signal } in cycle {
+        let signal = format!("step {} of {}: {}", signal.step, sites.place(*signal), sites.what(*signal));
+        finding = finding.note(format!("{} waits for {signal}", sites.name(*wait)));
+    }
+    if behind > 0 {
+        let verb = if behind == 1 { "waits" } else { "wait" };
+        finding = finding.note(format!("{} {verb} behind them", words::count(behind, "more thread block")));
+    }
+    finding
+}
+
+/// The first unmet arrival of a stuck block; its writer is then stuck before that signal.
+fn blocked_by(sites: &Sites<'_>, stuck: &FxHashMap<usize, usize>, block: usize) -> Option<Link> {
+    let &step = stuck.get(&block)?;
+    let Action::Wait(arrivals) = &sites.schedule.block(sites.blocks.place(block))?.steps[step].action else {
         return None;
     };
-    let unmet = arrivals.iter().find(|arrival| {
+    let signal = arrivals.iter().find_map(|arrival| {
         let writer = sites.blocks.number(arrival.counter.writer);
-        let Some(&(_, reached)) = ended.stuck.iter().find(|(b, _)| *b == writer) else { return false };
-        let done = &schedule.block(arrival.counter.writer).map(|b| &b.steps[..reached]).unwrap_or_default();
-        let signals = done.iter().filter(|s| match &s.action {
-            Action::Signal(counters) => counters.contains(&arrival.counter),
-            _ => false,
-        });
-        signals.count() < arrival.value as usize
+        let (signal, &reached) = (signal(sites, arrival)?, stuck.get(&writer)?);
+        (signal >= reached).then_some(Stamp { block: writer as u32, step: signal as u32, phase: 0 })
     })?;
-    Some((Stamp { block: block as u32, step: step as u32, phase: 0 }, *unmet))
+    Some(Link { wait: Stamp { block: block as u32, step: step as u32, phase: 0 }, signal })
+}
+
+/// The step of the writing block that gives the signal waited for.
+fn signal(sites: &Sites<'_>, arrival: &Arrival) -> Option<usize> {
+    let steps = &sites.schedule.block(arrival.counter.writer)?.steps;
+    let signals = steps.iter().enumerate().flat_map(|(i, step)| match &step.action {
+        Action::Signal(counters) => vec![i; counters.iter().filter(|c| **c == arrival.counter).count()],
+        _ => Vec::new(),
+    });
+    signals.into_iter().nth(arrival.value as usize - 1)
 }

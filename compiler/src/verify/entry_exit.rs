@@ -8,13 +8,21 @@ use crate::ids::{Rank, Slice};
 use crate::schedule::{Action, Step};
 use std::collections::{BTreeMap, HashMap};
 
+/// A block's access to a peer's buffer.
+#[derive(Clone, Copy)]
+struct Touch {
+    at: Stamp,
+    slice: Slice,
+    stores: bool,
+}
+
 /// Watches every access to a peer's buffer.
 pub(super) struct EntryExit<'a> {
     sites: &'a Sites<'a>,
     /// Touches of a rank that was not known to have begun.
-    early: Vec<(Rank, Stamp, Slice)>,
+    early: Vec<Touch>,
     /// For each rank and block of another rank the last touch (a block's touches are in order).
-    last: HashMap<(Rank, u32), (Stamp, Slice)>,
+    last: HashMap<(Rank, u32), Touch>,
 }
 
 impl<'a> EntryExit<'a> {
@@ -24,45 +32,63 @@ impl<'a> EntryExit<'a> {
 
     /// One finding a statement and direction, given how the walk ended.
     pub(super) fn findings(self, ended: &Ended) -> Vec<Diagnostic> {
-        let mut late: Vec<_> = self
-            .last
-            .iter()
-            .filter(|((rank, _), (stamp, _))| {
-                !self.sites.blocks.of_rank(*rank).any(|block| ended.clocks[block].covers(*stamp))
-            })
-            .map(|(&(rank, _), &(stamp, slice))| (rank, stamp, slice))
-            .collect();
-        late.sort_unstable_by_key(|&(rank, stamp, _)| (rank, stamp.block, stamp.step));
-        let mut findings = self.group(&self.early, |rank, at| {
+        let over = |touch: &Touch| {
+            self.sites.blocks.of_rank(touch.slice.rank).any(|block| ended.clocks[block].covers(touch.at))
+        };
+        let mut late: Vec<Touch> = self.last.values().copied().filter(|touch| !over(touch)).collect();
+        late.sort_unstable_by_key(|touch| (touch.slice.rank, touch.at.block, touch.at.step));
+        let mut findings = self.group(&self.early, |touch| {
+            let (place, rank) = (self.sites.place(touch.at), touch.slice.rank);
             (
-                format!("is touched before {rank}'s kernel is known to have begun with the same call"),
-                format!("missing: a wait of {at} for the start of {rank}, or for somebody who compared hashes with it"),
+                format!("before {rank} is known to have begun the same call"),
+                format!(
+                    "a wait of {place} for the start of {rank} before step {}, itself or by way of a rank that is \
+                     known to be in the same call",
+                    touch.at.step
+                ),
             )
         });
-        findings.extend(self.group(&late, |rank, at| {
-            (
-                format!("is touched after {rank}'s kernel may have ended"),
-                format!("missing: a wait of a block of {rank} for {at} before the kernel ends"),
-            )
+        findings.extend(self.group(&late, |touch| {
+            let (place, rank) = (self.sites.place(touch.at), touch.slice.rank);
+            let missing = match self.sites.hasty_signal(touch.at, |waiter| waiter.rank == rank) {
+                Some(signal) => {
+                    format!(
+                        "a `sync` of {place} between step {} and its signal at step {signal}",
+                        touch.at.step
+                    )
+                }
+                None => format!(
+                    "a signal of {place} after its step {}, for which {rank} waits before it ends",
+                    touch.at.step
+                ),
+            };
+            (format!("when {rank}'s kernel may have ended"), missing)
         }));
         findings
     }
 
     fn group(
         &self,
-        touches: &[(Rank, Stamp, Slice)],
-        words: impl Fn(Rank, String) -> (String, String),
+        touches: &[Touch],
+        when_and_missing: impl Fn(&Touch) -> (String, String),
     ) -> Vec<Diagnostic> {
-        let mut groups: BTreeMap<Loc, (&(Rank, Stamp, Slice), usize)> = BTreeMap::new();
+        let mut groups: BTreeMap<Loc, (&Touch, u64)> = BTreeMap::new();
         for touch in touches {
-            groups.entry(self.sites.loc(touch.1)).and_modify(|(_, more)| *more += 1).or_insert((touch, 0));
+            groups.entry(self.sites.loc(touch.at)).and_modify(|(_, more)| *more += 1).or_insert((touch, 0));
         }
-        let describe = |(loc, (&(rank, stamp, slice), more)): (Loc, (&(Rank, Stamp, Slice), usize))| {
-            let (what, missing) = words(rank, self.sites.blocks.place(stamp.block as usize).to_string());
-            let finding = Diagnostic::new(Check::EntryExit, loc, format!("{slice} {what}"))
-                .note(format!("by {}", self.sites.name(stamp)))
-                .note(missing);
-            if more == 0 { finding } else { finding.note(format!("{more} more likewise")) }
+        let describe = |(loc, (touch, more)): (Loc, (&Touch, u64))| {
+            let (when, missing) = when_and_missing(touch);
+            let (place, slice) = (self.sites.place(touch.at), touch.slice);
+            let verb = if touch.stores { "stores" } else { "reads" };
+            let finding = Diagnostic::new(Check::EntryExit, loc, format!("{place} {verb} {slice} {when}"))
+                .note(format!("{} {verb} it", self.sites.name(touch.at)))
+                .note(format!("missing: {missing}"));
+            if more == 0 {
+                finding
+            } else {
+                let accesses = if more == 1 { "access" } else { "accesses" };
+                finding.note(format!("{more} more {accesses} likewise"))
+            }
         };
         groups.into_iter().map(describe).collect()
     }
@@ -70,13 +96,15 @@ impl<'a> EntryExit<'a> {
 
 impl Observe for EntryExit<'_> {
     fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
-        let own = self.sites.blocks.place(at.block as usize).rank;
+        let own = self.sites.place(at).rank;
         let Action::Move { sources, dests } = &step.action else { return };
-        for &slice in sources.iter().chain(dests).filter(|s| s.rank != own) {
-            if !clock.agreed.contains(slice.rank) {
-                self.early.push((slice.rank, at, slice));
+        let reads = sources.iter().map(|&slice| Touch { at, slice, stores: false });
+        let stores = dests.iter().map(|&slice| Touch { at, slice, stores: true });
+        for touch in reads.chain(stores).filter(|touch| touch.slice.rank != own) {
+            if !clock.agreed.contains(touch.slice.rank) {
+                self.early.push(touch);
             }
-            self.last.insert((slice.rank, at.block), (at, slice));
+            self.last.insert((touch.slice.rank, at.block), touch);
         }
     }
 }

@@ -1,75 +1,38 @@
 //! `form`: the rules that make a static proof possible (one writing and one waiting block a counter, every wait for a
 //! signal that exists, every operand in its buffer).
 
+use super::out_of_bounds::extent;
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::ids::{Place, Slice};
-use crate::schedule::{Action, Counter, CounterKind, Schedule};
-use rustc_hash::FxHashMap;
+use crate::schedule::{Action, Arrival, Counter, CounterKind, Schedule};
+use crate::words;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// All breaches. The other checks of stage 2 rely on there being none.
 pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
-    let schedule = sites.schedule;
     let mut form = Form { sites, findings: Vec::new() };
     form.world(domain);
     if !form.findings.is_empty() {
         return form.findings;
     }
-    let mut signals: FxHashMap<Counter, u32> = FxHashMap::default();
-    for (place, block) in schedule.places() {
-        for (i, step) in block.steps.iter().enumerate() {
-            let origin_known = step.origin.is_none_or(|op| (op.0 as usize) < sites.program.ops.len());
-            if !origin_known {
-                form.breach(place, i, "names an operation that the program does not have");
-            }
-            match &step.action {
-                Action::Move { sources, dests } => form.operands(place, i, sources, dests),
-                Action::Signal(counters) => {
-                    for counter in counters {
-                        form.counter(place, i, counter);
-                        let count = signals.entry(*counter).or_default();
-                        *count += 1;
-                        if counter.kind == CounterKind::Start && *count > 1 {
-                            form.breach(
-                                place,
-                                i,
-                                format_args!("signals `{counter}` a second time in one call"),
-                            );
-                        }
-                    }
-                }
-                Action::Wait(_) | Action::BlockSync => {}
-            }
-        }
-    }
-    let mut waited: FxHashMap<Counter, ()> = FxHashMap::default();
-    for (place, block) in schedule.places() {
-        for (i, step) in block.steps.iter().enumerate() {
-            let Action::Wait(arrivals) = &step.action else { continue };
-            for arrival in arrivals {
-                form.counter(place, i, &arrival.counter);
-                waited.insert(arrival.counter, ());
-                let count = signals.get(&arrival.counter).copied().unwrap_or(0);
-                if arrival.value == 0 || arrival.value > count {
-                    let (value, counter) = (arrival.value, arrival.counter);
-                    form.breach(
-                        place,
-                        i,
-                        format_args!(
-                            "waits for signal {value} of `{counter}`, which is signalled {count} times"
-                        ),
-                    );
-                }
-            }
-        }
-    }
-    let mut unwaited: Vec<_> = signals.keys().filter(|c| !waited.contains_key(c)).collect();
-    unwaited.sort_unstable();
-    for counter in unwaited {
-        form.finding(format!("`{counter}` is signalled, but {} never waits for it", counter.waiter));
+    let signals = form.steps();
+    let waited = form.waits(&signals);
+    let mut unwaited: Vec<_> = signals.into_iter().filter(|(c, _)| !waited.contains(c)).collect();
+    unwaited.sort_unstable_by_key(|(counter, _)| *counter);
+    for (counter, Signals { first: (place, step), .. }) in unwaited {
+        let waiter = counter.waiter;
+        form.breach(place, step, format_args!("signals `{counter}`, for which {waiter} never waits"));
     }
     form.findings
+}
+
+/// The signals of one counter.
+#[derive(Clone, Copy)]
+struct Signals {
+    count: u32,
+    first: (Place, usize),
 }
 
 struct Form<'a> {
@@ -85,8 +48,63 @@ impl Form<'_> {
     fn breach(&mut self, place: Place, step: usize, what: impl std::fmt::Display) {
         let at = self.sites.stamp(place, step);
         let message = format!("step {step} of {place} {what}");
-        self.findings
-            .push(Diagnostic::new(Check::Form, self.sites.loc(at), message).note(self.sites.name(at)));
+        let note = format!("the step is {}", self.sites.what(at));
+        self.findings.push(Diagnostic::new(Check::Form, self.sites.served(at), message).note(note));
+    }
+
+    /// Judges every step but for what waits wait for; the signals.
+    fn steps(&mut self) -> FxHashMap<Counter, Signals> {
+        let ops = self.sites.program.ops.len();
+        let mut signals: FxHashMap<Counter, Signals> = FxHashMap::default();
+        for (place, block) in self.sites.schedule.places() {
+            for (i, step) in block.steps.iter().enumerate() {
+                if let Some(op) = step.origin.filter(|op| op.0 as usize >= ops) {
+                    let has = words::count(ops as u64, "operation");
+                    self.breach(place, i, format_args!("carries out {op} of a program that has {has}"));
+                }
+                match &step.action {
+                    Action::Move { sources, dests } => self.operands(place, i, sources, dests),
+                    Action::Signal(counters) => {
+                        for counter in counters {
+                            self.counter(place, i, counter);
+                            let given =
+                                signals.entry(*counter).or_insert(Signals { count: 0, first: (place, i) });
+                            given.count += 1;
+                            if counter.kind == CounterKind::Start && given.count > 1 {
+                                let what = format_args!("signals `{counter}` a second time in one call");
+                                self.breach(place, i, what);
+                            }
+                        }
+                    }
+                    Action::Wait(_) | Action::BlockSync => {}
+                }
+            }
+        }
+        signals
+    }
+
+    /// Judges every wait; the counters waited for.
+    fn waits(&mut self, signals: &FxHashMap<Counter, Signals>) -> FxHashSet<Counter> {
+        let mut waited = FxHashSet::default();
+        for (place, block) in self.sites.schedule.places() {
+            for (i, step) in block.steps.iter().enumerate() {
+                let Action::Wait(arrivals) = &step.action else { continue };
+                for &Arrival { counter, value } in arrivals {
+                    self.counter(place, i, &counter);
+                    waited.insert(counter);
+                    let count = signals.get(&counter).map_or(0, |given| given.count);
+                    if value == 0 || value > count {
+                        let given = match count {
+                            0 => "nobody signals".to_owned(),
+                            n => format!("gets {} a call", words::count(n.into(), "signal")),
+                        };
+                        let what = format_args!("waits for signal {value} of `{counter}`, which {given}");
+                        self.breach(place, i, what);
+                    }
+                }
+            }
+        }
+        waited
     }
 
     fn world(&mut self, domain: &Domain) {
@@ -106,7 +124,7 @@ impl Form<'_> {
         }
         for (rank, blocks) in schedule.blocks.iter().enumerate() {
             if blocks.is_empty() {
-                self.finding(format!("r{rank} has no block"));
+                self.finding(format!("r{rank} has no thread block; every rank runs at least one"));
             }
         }
         let moves_afar = |schedule: &Schedule| {
@@ -144,6 +162,9 @@ impl Form<'_> {
             let exists = slice.rank.0 < shape.ranks && slice.end() <= shape.chunks(slice.buffer, slice.rank);
             if !exists {
                 self.breach(place, step, format_args!("touches {slice}, which does not exist"));
+                if let (Some(finding), true) = (self.findings.last_mut(), slice.rank.0 < shape.ranks) {
+                    finding.notes.push(extent(&shape, slice.buffer, slice.rank));
+                }
                 return;
             }
         }

@@ -1,7 +1,7 @@
 //! The happens-before order of a schedule, as streaming vector clocks.
 //!
-//! Blocks are run as far as their waits allow, in any order; since every wait is for one known signal, the order that
-//! results is the same for every interleaving. A block's clock says, for each block, how many of its *phases* are
+//! Blocks are run step by step in turn, as far as their waits allow; since every wait is for one known signal, the
+//! order that results is the same for every interleaving. A block's clock says, for each block, how many of its *phases* are
 //! known to be over (a phase ends at a `sync` or a `wait`, which all threads of the block pass together), and which
 //! ranks are known to be in the same call. O(steps x blocks).
 
@@ -112,11 +112,10 @@ pub(super) fn walk(schedule: &Schedule, blocks: &Blocks, observers: &mut [&mut d
         ready: (0..blocks.len()).collect(),
     };
     while let Some(block) = walk.ready.pop_front() {
-        while let Some(step) = steps[block].get(walk.next[block]) {
-            if !walk.step(block, step, observers) {
-                break;
-            }
+        let Some(step) = steps[block].get(walk.next[block]) else { continue };
+        if walk.step(block, step, observers) {
             walk.next[block] += 1;
+            walk.ready.push_back(block);
         }
     }
     let stuck =

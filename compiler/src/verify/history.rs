@@ -149,7 +149,11 @@ impl<'p> History<'p> {
         let value = match &content[..] {
             [(leaf, 1)] => leaf.to_string(),
             [(first, _), ..] if content.iter().all(|(leaf, n)| *n == 1 && leaf.chunk == first.chunk) => {
-                format!("a sum of {} of {}", content.len(), words::count(world.into(), "input"))
+                if content.len() == world as usize {
+                    format!("the sum of all {world} inputs")
+                } else {
+                    format!("a sum of {} of {world} inputs", content.len())
+                }
             }
             _ => format!("a sum of {}", words::count(self.values.content(version.value).leaves, "input")),
         };

@@ -6,6 +6,7 @@ use super::happens_before::{Clock, Ended, Observe, Stamp};
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::schedule::{Action, Arrival, Counter, CounterKind, Step};
+use crate::words;
 use std::collections::BTreeMap;
 
 /// Watches the waits for starts.
@@ -33,10 +34,10 @@ impl Invariant {
                 findings.push(
                     Diagnostic::new(
                         Check::Invariant,
-                        sites.next_loc(at),
-                        format!("`{counter}` may be overwritten by the next call before it is read"),
+                        sites.served(at),
+                        format!("`{counter}` may be signalled by the next call before this one has read it"),
                     )
-                    .note(format!("read by {}", sites.name(at)))
+                    .note(format!("{} reads it", sites.name(at)))
                     .note(format!(
                         "missing: a wait of a block of {} for {} after that, before the kernel ends",
                         counter.writer.rank, counter.waiter
@@ -68,12 +69,23 @@ fn counters(sites: &Sites<'_>) -> Vec<Diagnostic> {
         .into_iter()
         .filter(|(_, (sent, expected))| sent != expected)
         .map(|(counter, (sent, expected))| {
-            Diagnostic::new(
-                Check::Invariant,
-                sites.program.name_loc,
-                format!("`{counter}` is signalled {sent} times a call, but {expected} are expected"),
-            )
-            .note("the two sides would disagree from the next call on")
+            let Counter { kind, writer, waiter } = counter;
+            let message = format!(
+                "`{counter}` gets {} a call, but {waiter} expects {expected}",
+                words::count(sent.into(), "signal")
+            );
+            let then = if sent > expected {
+                "would not wait long enough for it"
+            } else {
+                "would wait for it for ever"
+            };
+            let help = match sent {
+                0 => format!("{waiter} should not expect it"),
+                _ => format!("{waiter} should have `expect {} {writer} += {sent}`", kind.name()),
+            };
+            Diagnostic::new(Check::Invariant, sites.program.name_loc, message)
+                .note(format!("from the next call on {waiter} {then}"))
+                .help(help)
         })
         .collect()
 }

@@ -114,9 +114,9 @@ fn no_buffer(shape: &Shape, raw: &RawSlice) -> Box<Diagnostic> {
 }
 
 /// How many chunks a buffer has, and why.
-fn extent(shape: &Shape, buffer: Buffer, rank: Rank) -> String {
-    let chunks = shape.chunks(buffer, rank);
-    let indices = match chunks {
+pub(crate) fn extent(shape: &Shape, buffer: Buffer, rank: Rank) -> String {
+    let indices = match shape.chunks(buffer, rank) {
+        0 => return format!("there is no {buffer}[{}]", rank.0),
         1 => "only chunk 0".to_owned(),
         n => format!("chunks 0 to {}", n - 1),
     };
@@ -126,15 +126,6 @@ fn extent(shape: &Shape, buffer: Buffer, rank: Rank) -> String {
         Buffer::Output => output,
         Buffer::Data => input.max(output),
     } != 1;
-    let why = if per_rank {
-        format!(
-            "{} has RANKS = {} units of {} there",
-            shape.kind,
-            shape.ranks,
-            words::count(shape.chunks.into(), "chunk")
-        )
-    } else {
-        format!("{} has one unit of {} there", shape.kind, words::count(shape.chunks.into(), "chunk"))
-    };
-    format!("{buffer}[{}] has {indices}: {why}", rank.0)
+    let units = if per_rank { format!("RANKS = {} units", shape.ranks) } else { "one unit".to_owned() };
+    format!("{buffer}[{}] has {indices}: {units}, and `chunks` is {}", rank.0, shape.chunks)
 }

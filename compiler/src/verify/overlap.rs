@@ -17,11 +17,11 @@ pub(crate) fn check(op: &Op) -> Option<Diagnostic> {
         if let Some(other) = op.dests[..i].iter().find(|other| other.overlaps(dest)) {
             let message = format!("{} is stored twice by one operation", shared(other, dest));
             let finding = Diagnostic::new(Check::Overlap, None, message);
-            return Some(if other == dest {
-                finding
+            return Some(finding.note(if other == dest {
+                format!("rank {} is named twice among the destinations", dest.rank.0)
             } else {
-                finding.note(format!("the destinations {other} and {dest} share it"))
-            });
+                format!("the destinations {other} and {dest} share it")
+            }));
         }
     }
     None

@@ -18,7 +18,9 @@ pub(crate) fn report(program: &Program, stores: &Stores, findings: &mut Findings
             let finding = Diagnostic::new(Check::ReadBeforeWrite, None, message);
             match stores.first(at) {
                 None => finding.note("nothing is stored there later either"),
-                Some(first) if first == id => finding.note("this operation is the first to store there"),
+                Some(first) if first == id => finding
+                    .note("this operation is the first to store there")
+                    .help("store a first value with `=` before anything is added to it"),
                 Some(first) => finding.note(format!("the first store is at {}", program.at(first))),
             }
         });

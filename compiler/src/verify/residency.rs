@@ -4,18 +4,26 @@ use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 
-/// One finding for each rank with too many blocks, and one for a block cap that the world does not have.
+/// One finding for each rank with too many blocks, and one for a block cap that is not the world's.
 pub(super) fn residency(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
-    let schedule = sites.schedule;
-    let cap = domain.block_cap.min(schedule.block_cap);
-    let over = schedule.blocks.iter().enumerate().filter(|(_, blocks)| blocks.len() > cap as usize);
-    over.map(|(rank, blocks)| {
-        Diagnostic::new(
-            Check::Residency,
-            sites.program.name_loc,
-            format!("r{rank} has {} blocks, and {cap} can be resident", blocks.len()),
-        )
-        .note("a block that waits holds its place; one that has none could never signal")
-    })
-    .collect()
+    let (schedule, cap) = (sites.schedule, domain.block_cap);
+    let mut findings = Vec::new();
+    let mut finding = |message: String, note: &str| {
+        findings.push(Diagnostic::new(Check::Residency, sites.program.name_loc, message).note(note));
+    };
+    if schedule.block_cap != cap {
+        finding(
+            format!("the schedule's block cap is {}, the world's is {cap}", schedule.block_cap),
+            "where a rank's counters lie follows from the cap, for every schedule of a world alike",
+        );
+    }
+    for (rank, blocks) in schedule.blocks.iter().enumerate() {
+        if blocks.len() > cap as usize {
+            finding(
+                format!("r{rank} has {} thread blocks, and {cap} can be resident at once", blocks.len()),
+                "a block that waits holds its place; one that has none could never signal",
+            );
+        }
+    }
+    findings
 }

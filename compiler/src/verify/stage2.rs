@@ -4,13 +4,14 @@ use super::Verified;
 use super::data_race::DataRaces;
 use super::deadlock::deadlock;
 use super::entry_exit::EntryExit;
+use super::findings::in_source_order;
 use super::form::form;
 use super::happens_before::{Blocks, walk};
 use super::invariant::Invariant;
 use super::residency::residency;
 use super::site::Sites;
 use super::translation::Translation;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Context, Diagnostic};
 use crate::domain::Domain;
 use crate::program::Program;
 use crate::schedule::Schedule;
@@ -26,7 +27,7 @@ pub fn schedule(
     let sites = Sites { schedule: &schedule, program, blocks: &blocks };
     let mut findings = form(&sites, domain);
     if !findings.is_empty() {
-        return Err(findings);
+        return Err(finished(findings, program));
     }
     findings.extend(residency(&sites, domain));
     let mut races = DataRaces::new(&schedule.shape);
@@ -47,6 +48,12 @@ pub fn schedule(
     } else {
         findings.extend(deadlock(&sites, &ended));
     }
-    findings.sort_by_key(|finding| (finding.loc, finding.check));
-    if findings.is_empty() { Ok(Verified::new(schedule)) } else { Err(findings) }
+    if findings.is_empty() { Ok(Verified::new(schedule)) } else { Err(finished(findings, program)) }
+}
+
+/// In source order, each with the world size.
+fn finished(mut findings: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
+    in_source_order(&mut findings);
+    let context = Context { ranks: program.shape.ranks, ..Context::default() };
+    findings.into_iter().map(|finding| finding.context(context.clone())).collect()
 }

@@ -4,13 +4,18 @@
 use super::happens_before::{Clock, Observe, Stamp};
 use super::replay::final_state;
 use super::site::Sites;
-use super::values::{State, ValueId, Values};
+use super::values::{Node, State, ValueId, Values};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::ids::{Location, Rank};
+use crate::kind::Contribution;
 use crate::location::LocationTable;
 use crate::program::Program;
 use crate::schedule::{Action, Step};
+use crate::words;
 use std::collections::BTreeMap;
+
+/// Inputs up to which a value is shown as it is combined.
+const SHOWN: u64 = 8;
 
 /// Replays the schedule.
 pub(super) struct Translation {
@@ -30,7 +35,7 @@ impl Translation {
     pub(super) fn findings(mut self, sites: &Sites<'_>) -> Vec<Diagnostic> {
         let program = sites.program;
         let wanted = final_state(program, &mut self.values);
-        let mut groups: BTreeMap<Loc, (Location, Option<Stamp>, usize)> = BTreeMap::new();
+        let mut groups: BTreeMap<Loc, (Location, Option<Stamp>, u64)> = BTreeMap::new();
         for rank in (0..program.shape.ranks).map(Rank) {
             for chunk in 0..program.shape.output_chunks() {
                 let at = program.shape.output_location(rank, chunk);
@@ -42,30 +47,69 @@ impl Translation {
                 groups.entry(loc).and_modify(|(_, _, more)| *more += 1).or_insert((at, stored, 0));
             }
         }
-        let finding = |(loc, (at, stored, more)): (Loc, (Location, Option<Stamp>, usize))| {
-            let held = |value: Option<ValueId>| match value {
-                None => "nothing".to_owned(),
-                Some(value) => match self.values.content(value).leaves {
-                    0 => "nothing known".to_owned(),
-                    1 => "one input".to_owned(),
-                    n => format!("a combination of {n} inputs"),
-                },
-            };
-            let (is, should) = (held(self.state.read(at)), held(wanted.read(at)));
-            let relation = if is == should { " in another order" } else { "" };
-            let mut finding = Diagnostic::new(
-                Check::Translation,
-                loc,
-                format!("the schedule leaves {is} in {at}, the program {should}{relation}"),
+        let describe = |(loc, (at, stored, more)): (Loc, (Location, Option<Stamp>, u64))| {
+            let (is, should) = (self.state.read(at), wanted.read(at));
+            let message = format!(
+                "the schedule leaves {} in {at}, the program {}",
+                held(&self.values, is),
+                held(&self.values, should)
             );
+            let mut finding = Diagnostic::new(Check::Translation, loc, message);
+            finding
+                .notes
+                .extend(is.zip(should).and_then(|(is, should)| difference(&self.values, is, should)));
             finding = match stored {
-                Some(stamp) => finding.note(format!("stored last by {}", sites.name(stamp))),
+                Some(stamp) => finding.note(format!("{} stores it last", sites.name(stamp))),
                 None => finding.note("no step of the schedule stores it"),
             };
-            if more == 0 { finding } else { finding.note(format!("{more} more chunks likewise")) }
+            if more == 0 {
+                finding
+            } else {
+                finding.note(format!("{} likewise", words::count(more, "more chunk")))
+            }
         };
-        groups.into_iter().map(finding).collect()
+        groups.into_iter().map(describe).collect()
     }
+}
+
+/// A value in words: as it is combined, if it is short.
+fn held(values: &Values, value: Option<ValueId>) -> String {
+    let Some(value) = value else { return "nothing".to_owned() };
+    match (values.content(value).leaves, values.node(value)) {
+        (0, _) => "what was read from a chunk that held nothing".to_owned(),
+        (1..=SHOWN, Node::Sum(terms)) => {
+            let term = |&term: &ValueId| match values.node(term) {
+                Node::Sum(_) => format!("({})", held(values, Some(term))),
+                _ => held(values, Some(term)),
+            };
+            terms.iter().map(term).collect::<Vec<_>>().join(" + ")
+        }
+        (_, Node::Leaf(leaf)) => leaf.to_string(),
+        (n, _) => format!("a combination of {n} inputs"),
+    }
+}
+
+/// In what one value differs from the one that it should be.
+fn difference(values: &Values, is: ValueId, should: ValueId) -> Option<String> {
+    let single = |value| !matches!(values.node(value), Node::Sum(_));
+    if single(is) && single(should) || [is, should].contains(&values.unknown()) {
+        return None;
+    }
+    let (held, due) = (values.contributions(is), values.contributions(should));
+    let beyond = |some: &[(Contribution, u64)], others: &[(Contribution, u64)]| -> Vec<String> {
+        let others: BTreeMap<_, _> = others.iter().copied().collect();
+        let more = some.iter().filter(|(leaf, n)| *n > others.get(leaf).copied().unwrap_or(0));
+        more.map(|(leaf, _)| leaf.to_string()).collect()
+    };
+    let (lacks, surplus) = (beyond(&due, &held), beyond(&held, &due));
+    Some(match (&lacks[..], &surplus[..]) {
+        ([], []) => "the inputs are the same, but another order of combination rounds otherwise".to_owned(),
+        (lacks, []) => format!("{} is missing", words::list(lacks)),
+        ([], surplus) => format!("{} is too much", words::list(surplus)),
+        (lacks, surplus) => {
+            format!("{} is missing, and {} is too much", words::list(lacks), words::list(surplus))
+        }
+    })
 }
 
 impl Observe for Translation {

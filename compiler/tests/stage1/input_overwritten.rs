@@ -19,6 +19,7 @@ fn swapped_source_and_destination() {
     input[0][0] is overwritten [input-overwritten]
       with RANKS = 4 (also 1, 2), in iteration from = 0, to = 0; 15 more operations likewise
     note: `input` is read-only where the collective is not `in_place`
+    help: store to `output`, or say `in_place` in the attribute and use `data`
     ");
 }
 
@@ -37,6 +38,7 @@ fn sum_in_the_input() {
     input[0][0] is overwritten [input-overwritten]
       with RANKS = 6 (also 3), in iteration r = 1; 4 more operations likewise
     note: `input` is read-only where the collective is not `in_place`
+    help: store to `output`, or say `in_place` in the attribute and use `data`
     ");
 }
 
@@ -50,6 +52,7 @@ fn one_of_several_destinations() {
     input[0][0] is overwritten [input-overwritten]
       with RANKS = 2
     note: `input` is read-only where the collective is not `in_place`
+    help: store to `output`, or say `in_place` in the attribute and use `data`
     ");
 }
 
@@ -65,6 +68,7 @@ fn cleared_before_the_gather() {
     input[1][0..2] is overwritten [input-overwritten]
       with RANKS = 4 (also 2), in iteration r = 1; 2 more operations likewise
     note: `input` is read-only where the collective is not `in_place`
+    help: store to `output`, or say `in_place` in the attribute and use `data`
     ");
 }
 
@@ -82,5 +86,6 @@ fn result_handed_back() {
     input[0][0] is overwritten [input-overwritten]
       with RANKS = 8 (also 1), in iteration r = 0; 7 more operations likewise
     note: `input` is read-only where the collective is not `in_place`
+    help: store to `output`, or say `in_place` in the attribute and use `data`
     ");
 }

@@ -51,7 +51,7 @@ fn one_chunk_too_many() {
     2:5 `output[r][c] = reduce(input[..][c]);`
     output[0][2] is outside its buffer [out-of-bounds]
       with RANKS = 3 (also 1), in iteration r = 0, c = 2; 2 more operations likewise
-    note: output[0] has chunks 0 to 1: all_reduce has one unit of 2 chunks there
+    note: output[0] has chunks 0 to 1: one unit, and `chunks` is 2
     ");
 }
 
@@ -66,7 +66,7 @@ fn input_taken_for_the_larger_output() {
     2:5 `output[s][r] = input[r][r];`
     input[1][1] is outside its buffer [out-of-bounds]
       with RANKS = 4, in iteration r = 1; 2 more operations likewise
-    note: input[1] has only chunk 0: all_gather has one unit of 1 chunk there
+    note: input[1] has only chunk 0: one unit, and `chunks` is 1
     ");
 }
 
@@ -82,7 +82,7 @@ fn output_of_all_gather_one_unit_too_far() {
     2:5 `output[0][2*r + 2..2*r + 4] = input[r][..];`
     output[0][8..10] is outside its buffer [out-of-bounds]
       with RANKS = 4 (also 2), in iteration r = 3
-    note: output[0] has chunks 0 to 7: all_gather has RANKS = 4 units of 2 chunks there
+    note: output[0] has chunks 0 to 7: RANKS = 4 units, and `chunks` is 2
     ");
 }
 
@@ -143,14 +143,14 @@ fn ranges() {
     4:5 `too long`
     data[0][2..5] is outside its buffer [out-of-bounds]
       with RANKS = 2, in iteration k = 4
-    note: data[0] has chunks 0 to 3: all_reduce has one unit of 4 chunks there
+    note: data[0] has chunks 0 to 3: one unit, and `chunks` is 4
     5:5 `unequal`
     data[0][0..3] has 3 chunks but data[1][0..2] has 2 [out-of-bounds]
       with RANKS = 2, in iteration k = 5
     6:5 `negative`
     data[0][-1..2] is outside its buffer [out-of-bounds]
       with RANKS = 2, in iteration k = 6
-    note: data[0] has chunks 0 to 3: all_reduce has one unit of 4 chunks there
+    note: data[0] has chunks 0 to 3: one unit, and `chunks` is 4
     ");
 }
 
@@ -205,11 +205,11 @@ fn largest_and_smallest_numbers() {
     4:5 `chunk max`
     output[0][9223372036854775806] is outside its buffer [out-of-bounds]
       with RANKS = 2
-    note: output[0] has only chunk 0: all_reduce has one unit of 1 chunk there
+    note: output[0] has only chunk 0: one unit, and `chunks` is 1
     5:5 `chunk min`
     output[0][-9223372036854775808..9223372036854775807] is outside its buffer [out-of-bounds]
       with RANKS = 2
-    note: output[0] has only chunk 0: all_reduce has one unit of 1 chunk there
+    note: output[0] has only chunk 0: one unit, and `chunks` is 1
     ");
 }
 
@@ -226,10 +226,11 @@ fn other_checks_of_operations_report_beside_it_but_values_do_not() {
     2:5 `output[1][0] = input[0][1];`
     input[0][1] is outside its buffer [out-of-bounds]
       with RANKS = 2
-    note: input[0] has only chunk 0: all_reduce has one unit of 1 chunk there
+    note: input[0] has only chunk 0: one unit, and `chunks` is 1
     3:5 `input[0][0] = input[1][0];`
     input[0][0] is overwritten [input-overwritten]
       with RANKS = 2
     note: `input` is read-only where the collective is not `in_place`
+    help: store to `output`, or say `in_place` in the attribute and use `data`
     ");
 }

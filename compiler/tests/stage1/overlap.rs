@@ -56,6 +56,7 @@ fn one_rank_listed_twice() {
     2:5 `output[group][0] = input[0][0];`
     output[0][0] is stored twice by one operation [overlap]
       with RANKS = 3
+    note: rank 0 is named twice among the destinations
     ");
 }
 

@@ -27,7 +27,7 @@ fn second_lap_of_the_ring_too_short() {
     the 2 chunks output[c][(c + 1) % 2] are never stored [postcondition]
       with RANKS = 2
     note: output[0][1] still holds input[0][1], as at the start
-    note: a sum of 2 of 2 inputs, made at 2:5 (c = 1, hop = 1) on rank 1, was never read
+    note: the sum of all 2 inputs, made at 2:5 (c = 1, hop = 1) on rank 1, was never read
     2:5 `data[to][c] += data[from][c];`
     output[7][0] lacks the input of rank 0 [postcondition]
       with RANKS = 8 (also 4), in iteration c = 0, hop = 6; 7 more chunks likewise
@@ -75,7 +75,7 @@ fn ring_that_starts_a_hop_early() {
     3:5 `data[to][c] = data[from][c];`
     output[1][0] lacks the inputs of ranks 1 to 3 [postcondition]
       with RANKS = 4, in iteration c = 0, hop = 0; 11 more chunks likewise
-    note: a sum of 4 of 4 inputs, made at 2:5 (c = 0, hop = 2) on rank 3, was overwritten unread at 3:5 (c = 0, hop = 2)
+    note: the sum of all 4 inputs, made at 2:5 (c = 0, hop = 2) on rank 3, was overwritten unread at 3:5 (c = 0, hop = 2)
     ");
 }
 
@@ -173,7 +173,7 @@ fn root_that_never_sends() {
     1:4 `example`
     the 7 chunks output[1..8][0] are never stored [postcondition]
       with RANKS = 8 (also 2)
-    note: a sum of 8 of 8 inputs, made at 2:5 on rank 0, was never read
+    note: the sum of all 8 inputs, made at 2:5 on rank 0, was never read
     ");
 }
 
@@ -250,7 +250,7 @@ fn ring_reduce_scatter_that_ends_on_the_wrong_rank() {
     the 4 chunks output[..][0] are never stored [postcondition]
       with RANKS = 4
     note: output[0][0] still holds input[0][0], as at the start
-    note: a sum of 4 of 4 inputs, made at 2:5 (u = 0, hop = 2) on rank 3, was never read
+    note: the sum of all 4 inputs, made at 2:5 (u = 0, hop = 2) on rank 3, was never read
     ");
 }
 

@@ -64,6 +64,7 @@ fn sum_without_a_first_term() {
     output[0][0] is read before anything is stored there [read-before-write]
       with RANKS = 4, in iteration r = 0, peer = 0; 3 more operations likewise
     note: this operation is the first to store there
+    help: store a first value with `=` before anything is added to it
     ");
 }
 
@@ -162,5 +163,6 @@ fn several_reads_of_one_operation_count_once() {
     output[0][0] is read before anything is stored there [read-before-write]
       with RANKS = 2, in iteration r = 0; 1 more operation likewise
     note: this operation is the first to store there
+    help: store a first value with `=` before anything is added to it
     ");
 }

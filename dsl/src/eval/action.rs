@@ -2,7 +2,7 @@
 
 use super::{Evaluator, Iteration, Run};
 use crate::syntax::{Action, Adaptor, Block, Expr, Piece, Place, Range, Statement};
-use quadrille_compiler::diagnostic::Check;
+use quadrille_compiler::diagnostic::{Check, Loc};
 
 /// What a `for` runs over. Wide integers, as one past the last value need not be an `i64`.
 struct Steps {
@@ -72,7 +72,9 @@ impl<'a> Evaluator<'a> {
             }
             Action::For { slot, name, range, body } => self.for_loop(*slot, *name, range, body),
             Action::While { name, condition, body } => self.while_loop(*name, condition, body),
-            Action::Assert { condition, message } => self.assert(condition, message),
+            Action::Assert { condition, condition_loc, message } => {
+                self.assert(condition, *condition_loc, message)
+            }
             Action::Move(moved) => self.movement(moved),
         }
     }
@@ -178,7 +180,7 @@ impl<'a> Evaluator<'a> {
         Ok(steps)
     }
 
-    fn assert(&mut self, condition: &'a Expr, message: &'a [Piece]) -> Run<()> {
+    fn assert(&mut self, condition: &'a Expr, loc: Loc, message: &'a [Piece]) -> Run<()> {
         if self.scalar(condition)? != 0 {
             return Ok(());
         }
@@ -190,7 +192,7 @@ impl<'a> Evaluator<'a> {
             }
         }
         if text.is_empty() {
-            text = "a requirement does not hold".to_owned();
+            text = format!("`{}` does not hold", self.source.slice(loc));
         }
         let values = self.values(&[condition]);
         let mut stop = self.stop(Check::Requirement, text);

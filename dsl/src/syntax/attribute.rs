@@ -48,6 +48,7 @@ pub(super) fn options(
         seen.option(parser, meta, &name);
         names.push(name);
     }
+    parser.in_place = Some(seen.in_place);
     if !seen.kind_named {
         parser.report(
             Diagnostic::new(Check::Syntax, name_loc, "`#[collective(..)]` names no kind")
@@ -147,10 +148,14 @@ impl Seen {
         if kind.is_none() && KINDS_TO_COME.contains(&name) {
             parser.not_yet(meta, format!("the kind `{name}`")).help(format!("the kinds are {}", kinds()));
         } else if kind.is_none() {
-            parser
+            let finding = parser
                 .syntax(meta, format!("`{name}` is neither a kind nor an option of a collective"))
                 .note(format!("the kinds are {}", kinds()))
                 .note(format!("the options are {OPTIONS}"));
+            let letters = |name: &str| name.replace('_', "").to_lowercase();
+            if let Some(kind) = Kind::ALL.into_iter().find(|kind| letters(kind.name()) == letters(name)) {
+                finding.help(format!("write `{kind}`"));
+            }
         }
         // What cannot be told from a misspelt kind is not also called missing.
         self.kind_named = true;
@@ -255,7 +260,8 @@ impl Parser {
 
     fn schedule_attribute(&mut self, attribute: &Attribute, path: &str) {
         if SCHEDULE_ATTRIBUTES.contains(&path) {
-            self.not_yet(attribute, format!("`#[{path}]`"));
+            self.not_yet(attribute, format!("`#[{path}]`"))
+                .help("leave it out: it says how data is moved, which the compiler then chooses");
         }
     }
 

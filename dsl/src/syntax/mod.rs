@@ -180,6 +180,7 @@ pub(crate) enum Action {
     },
     Assert {
         condition: Expr,
+        condition_loc: Loc,
         message: Vec<Piece>,
     },
     Move(Box<Move>),

@@ -146,7 +146,7 @@ impl Parser {
             }
             _ if buffer_root(term).is_some() => self.operand(term),
             _ => {
-                self.syntax(term, "no chunk; only chunks can be stored to chunks")
+                self.syntax(term, "this is no chunk; only chunks can be stored to chunks")
                     .help("write chunks as `input[rank][chunk]`");
                 None
             }
@@ -163,7 +163,7 @@ impl Parser {
         let found = shape().filter(|(base, ..)| matches!(base, syn::Expr::Path(_)));
         let Some((base, inner, outer)) = found else {
             let name = buffer_root(expr).unwrap_or_else(|| "data".to_owned());
-            self.syntax(expr, "no chunk").help(format!("write chunks as `{name}[rank][chunk]`"));
+            self.syntax(expr, "this is no chunk").help(format!("write chunks as `{name}[rank][chunk]`"));
             return None;
         };
         for attributes in [attributes(base), &inner.attrs, &outer.attrs] {
@@ -193,17 +193,23 @@ impl Parser {
             return None;
         }
         let Some(buffer) = Buffer::ALL.into_iter().find(|buffer| buffer.name() == name) else {
-            self.syntax(base, format!("no buffer is called `{name}`"));
+            let help = match self.in_place {
+                Some(true) => "an `in_place` collective has one, `data`",
+                _ => "the buffers are `input` and `output`",
+            };
+            self.syntax(base, format!("no buffer is called `{name}`")).help(help);
             return None;
         };
         match (buffer, self.in_place) {
-            (Buffer::Data, true) | (Buffer::Input | Buffer::Output, false) => Some(buffer),
-            (_, true) => {
+            (Buffer::Data, Some(true)) | (Buffer::Input | Buffer::Output, Some(false)) | (_, None) => {
+                Some(buffer)
+            }
+            (_, Some(true)) => {
                 self.syntax(base, format!("an `in_place` collective has no `{name}`"))
                     .help("its one buffer is `data`");
                 None
             }
-            (_, false) => {
+            (_, Some(false)) => {
                 self.syntax(base, "only an `in_place` collective has `data`")
                     .help("use `input` and `output`, or add the option `in_place`");
                 None

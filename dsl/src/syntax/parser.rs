@@ -31,7 +31,7 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, lines_before: u32) -> Pa
     let mut parser = Parser {
         places: Places::new(lines_before),
         findings: Vec::new(),
-        in_place: false,
+        in_place: None,
         variables: Vec::new(),
         scope: Vec::new(),
         hidden: Vec::new(),
@@ -88,7 +88,8 @@ pub(super) struct Binding {
 pub(super) struct Parser {
     pub(super) places: Places,
     pub(super) findings: Vec<Diagnostic>,
-    pub(super) in_place: bool,
+    /// `None` if the attribute could not be read.
+    pub(super) in_place: Option<bool>,
     pub(super) variables: Vec<Variable>,
     /// Variables in scope, innermost last.
     pub(super) scope: Vec<Binding>,
@@ -109,7 +110,6 @@ impl Parser {
     fn definition(&mut self, options: TokenStream, item: ItemFn) -> Option<Definition> {
         let name_loc = self.places.of(&item.sig.ident);
         let options = attribute::options(self, options, name_loc);
-        self.in_place = options.as_ref().is_some_and(|(options, _)| options.in_place);
         self.signature(&item);
         let written = options.as_ref().and_then(|(_, chunks)| chunks.as_ref());
         let chunks_loc = options.as_ref().map_or(name_loc, |(options, _)| options.chunks_loc);

@@ -344,6 +344,7 @@ impl Parser {
             self.syntax(tokens, "`assert!` without a condition");
             return Read::Nothing;
         };
+        let condition_loc = self.places.of(condition);
         let condition = self.bool(condition, "the condition of an `assert!`");
         let message = match arguments.next() {
             None => Vec::new(),
@@ -360,7 +361,8 @@ impl Parser {
                 "write the variable's name into the braces: `{x}`",
             );
         }
-        Read::Statement(Box::new(Statement { loc, on: None, action: Action::Assert { condition, message } }))
+        let action = Action::Assert { condition, condition_loc, message };
+        Read::Statement(Box::new(Statement { loc, on: None, action }))
     }
 
     /// A message with `{name}`s in it.
