@@ -4,7 +4,7 @@ use crate::depth;
 use crate::diagnose::Places;
 use crate::eval;
 use crate::syntax::{self, Definition};
-use proc_macro2::TokenStream;
+use proc_macro2::{LexError, TokenStream};
 use quadrille_compiler::collective::{Collective, Evaluate};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use quadrille_compiler::program::Program;
@@ -21,9 +21,11 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
     // As rustc reads it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let source = SourceFile { path: path.into(), first_line: 1, text: text.as_str().into() };
-    // Text that is no Rust tokens is left to syn to report.
-    let deep = text.parse().ok().and_then(|tokens| depth::too_deep(&tokens, &mut Places::default()));
-    if let Some(finding) = deep {
+    let refused = match text.parse::<TokenStream>() {
+        Ok(tokens) => depth::too_deep(&tokens, &mut Places::default()),
+        Err(error) => Some(no_tokens(&error)),
+    };
+    if let Some(finding) = refused {
         return Err(Diagnostics { list: vec![finding], source: Some(source) });
     }
     let file = match syn::parse_file(&text) {
@@ -40,6 +42,14 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
     }
     found.findings.sort_by_key(|finding| finding.loc);
     Err(Diagnostics { list: found.findings, source: Some(source) })
+}
+
+/// The finding on text in which Rust sees no tokens; the lexer says where, but not why.
+fn no_tokens(error: &LexError) -> Diagnostic {
+    let message = "from here on this is no Rust text";
+    Diagnostic::new(Check::Syntax, Places::default().between(error.span(), error.span()), message).help(
+        "look for a bracket, quote or comment that is not closed, or a bracket that closes another kind",
+    )
 }
 
 #[derive(Default)]

@@ -350,3 +350,10 @@ fn embedded_text_keeps_its_place() {
     assert_eq!(embedded.statements[0].text, "output[..][0] = input[0][0];");
     assert_eq!(embedded.statements[0].loc.to_string(), "5:9");
 }
+
+#[test]
+fn text_without_tokens() {
+    let wrong = "from here on this is no Rust text [syntax]";
+    assert_eq!(rejected("fn ok() {}\nfn main( {\n"), format!("2:10-2:10 {wrong}"));
+    assert_eq!(rejected("fn ok() {}\nfn bad( {\n}\n}\n"), format!("4:1-4:1 {wrong}"));
+}

@@ -183,7 +183,8 @@ impl Walk<'_> {
             // A later signal of the same block publishes all that an earlier one does.
             let upto = &mut signals[..arrival.value as usize];
             let Some(clock) = upto.last_mut().and_then(Option::take) else { continue };
-            upto.iter_mut().for_each(|earlier| *earlier = None);
+            // What an earlier wait was for is gone already, and all before it.
+            upto.iter_mut().rev().skip(1).map_while(Option::take).for_each(drop);
             self.clocks[block].join(&clock);
             if arrival.counter.kind == CounterKind::Start {
                 self.clocks[block].agreed.insert(arrival.counter.writer.rank);
