@@ -99,7 +99,7 @@ __device__ __forceinline__ void move_packs(const Addresses<SOURCES>& from, const
 // Combines `count` elements of the sources in order and stores the result to every destination: with the widest packs
 // on which all addresses agree, and element by element before the first and after the last.
 template <class T, class Op, u32 SOURCES, u32 DESTS>
-__device__ __forceinline__ void move(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 count) {
+__device__ __noinline__ void move(const Addresses<SOURCES> from, const Addresses<DESTS> to, u64 count) {
   constexpr u32 ELEMENT = sizeof(typename T::Bits);
   constexpr u32 UNROLL = SOURCES >= 8 ? 1 : 8 / SOURCES;
   u32 apart = 16;
