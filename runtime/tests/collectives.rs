@@ -154,6 +154,22 @@ fn a_rank_that_calls_something_else_is_found() {
 }
 
 #[test]
+fn a_fault_in_the_device_code_names_the_statement_that_called_it() {
+    let collective = collective(RING);
+    let world = World::virtual_gpus(2).unwrap();
+    let communicators = world.communicators().unwrap();
+    for (kernel, communicator) in load(&communicators, &collective).iter().zip(&communicators) {
+        // Nobody writes the data.
+        let window = communicator.alloc(4000).unwrap();
+        kernel.enqueue(Call::in_place(&window, 1000)).unwrap();
+    }
+    let error = world.synchronize().unwrap_err();
+    let Error::Failed(failure) = &error else { panic!("{error}") };
+    let Cause::Kernel { at: Some(at), .. } = &failure.cause else { panic!("{failure}") };
+    assert!(at.statement.as_deref().is_some_and(|s| s.ends_with("data[to][c] += data[from][c];")), "{failure}");
+}
+
+#[test]
 fn a_broadcast_has_an_input_at_the_root_only() {
     let collective = collective(BROADCAST);
     let world = World::virtual_gpus(3).unwrap();

@@ -109,8 +109,25 @@ pub struct SourceLine {
     pub line: u32,
     /// Column, from 1; 0 if unknown.
     pub column: u32,
-    /// Where the function of this line was inlined, if it was.
+    /// Where the function of this line was inlined or, in a fault, called from.
     pub inlined_at: Option<Box<SourceLine>>,
+}
+
+impl SourceLine {
+    fn outermost(&mut self) -> &mut SourceLine {
+        match self.inlined_at {
+            Some(ref mut next) => next.outermost(),
+            None => self,
+        }
+    }
+
+    /// Appends the lines of the calls that led here, innermost first, as if the functions had been inlined.
+    pub(crate) fn called_from(&mut self, callers: Vec<SourceLine>) {
+        let mut last = self;
+        for caller in callers {
+            last = last.outermost().inlined_at.insert(Box::new(caller));
+        }
+    }
 }
 
 impl fmt::Display for SourceLine {
@@ -420,4 +437,23 @@ pub enum RequestError {
         /// Name.
         name: String,
     },
+}
+
+impl Fault {
+    /// Where it happened, for faults of one thread.
+    pub(crate) fn place_mut(&mut self) -> Option<&mut Place> {
+        match self {
+            Fault::OutOfBounds(access)
+            | Fault::UseAfterFree(access)
+            | Fault::Misaligned(access)
+            | Fault::Uninitialized(access)
+            | Fault::ReadOnly(access) => access.place.as_mut(),
+            Fault::Trap(place)
+            | Fault::Divergent { place, .. }
+            | Fault::Barrier { place, .. }
+            | Fault::Value { place, .. }
+            | Fault::CallDepth { place, .. } => Some(place),
+            Fault::Hang { .. } | Fault::InstructionLimit { .. } | Fault::Request(_) => None,
+        }
+    }
 }

@@ -449,7 +449,15 @@ impl Machine {
             lane_instructions: statistics.lane_instructions,
             suspect,
         };
-        let ran = warp.run(&mut cx, quantum)?;
+        let ran = match warp.run(&mut cx, quantum) {
+            Ok(ran) => ran,
+            Err(mut fault) => {
+                if let Some(source) = fault.place_mut().and_then(|place| place.source.as_mut()) {
+                    source.called_from(warp.callers(&block.module));
+                }
+                return Err(fault);
+            }
+        };
         if ran == 0
             && let Some(fault) = warp.stuck(&cx)
         {

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::block::{Block, Wake};
+use crate::error::SourceLine;
 use crate::isa::{Function, Layout, NEVER, Preset};
 use crate::module::Module;
 use crate::regs::{Bank, LANES, Lanes, Regs};
@@ -409,6 +410,21 @@ impl Warp {
         };
         self.progress.splits[s] = Split { frame: f, pc: 0, mask: split.mask, join, state: State::Ready };
         true
+    }
+
+    /// The source lines of the calls that the running split is in, innermost first.
+    pub(crate) fn callers(&self, module: &Module) -> Vec<SourceLine> {
+        let Progress { frames, splits, joins, current, .. } = &self.progress;
+        let mut lines = Vec::new();
+        let mut call = splits.get(*current).and_then(|split| frames[split.frame].call);
+        while let Some((join, caller, _)) = call {
+            // The call stands before the place that its lanes return to.
+            let function = &module.functions[frames[caller].function as usize];
+            let inst = joins[join].pc.checked_sub(1).and_then(|pc| function.code.get(pc as usize));
+            lines.extend(inst.and_then(|inst| function.lines.get(inst.loc as usize)).cloned());
+            call = frames[caller].call;
+        }
+        lines
     }
 
     /// Lanes of a split return from its activation (from the entry: exit); the rest of it stays.
