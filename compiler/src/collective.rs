@@ -1,7 +1,7 @@
 //! A collective: a name, the world sizes it is written for, and its program for any world size.
 
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
-use crate::domain::Domain;
+use crate::domain::{Domain, LARGEST_WORLD};
 use crate::dtype::{DType, RedOp};
 use crate::emit::{self, Cuda};
 use crate::kernel::{self, Kernel};
@@ -47,7 +47,7 @@ impl Collective {
     }
 
     fn evaluated(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
-        if ranks == 0 || (self.only && !self.ranks.contains(&ranks)) {
+        if !(1..=LARGEST_WORLD).contains(&ranks) || (self.only && !self.ranks.contains(&ranks)) {
             return Err(vec![self.wrong_size(ranks)]);
         }
         let program = self.evaluate.program(ranks)?;
@@ -62,8 +62,8 @@ impl Collective {
             self.name_loc,
             format!("`{}` does not run on {ranks} ranks", self.name),
         );
-        if ranks == 0 {
-            finding.note("a world has at least one rank")
+        if !(1..=LARGEST_WORLD).contains(&ranks) {
+            finding.note(format!("a world has 1 to {LARGEST_WORLD} ranks"))
         } else {
             finding.note(format!("it is written for world sizes {} `only`", sizes.join(", ")))
         }

@@ -257,7 +257,7 @@ impl fmt::Display for Context {
 }
 
 /// Findings and the text they point into: the error type of everything that checks.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     /// The findings, in source order; not empty.
     pub list: Vec<Diagnostic>,
@@ -306,6 +306,13 @@ fn render_one(diagnostic: &Diagnostic, source: Option<&SourceFile>, renderer: &R
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.render(false).trim_end())
+    }
+}
+
+/// As `Display`: what a `main` that returns the error, and an `unwrap`, show.
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

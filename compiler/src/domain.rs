@@ -14,6 +14,9 @@ pub struct Domain {
 /// Thread blocks a rank may use unless the user says otherwise.
 pub const DEFAULT_BLOCK_CAP: u32 = 32;
 
+/// The largest world size: twice the largest NVLink domain that is sold. Checks are quadratic in it.
+pub const LARGEST_WORLD: u32 = 1152;
+
 impl Domain {
     /// `ranks` GPUs, each linked to each, with symmetric buffers and room for [`DEFAULT_BLOCK_CAP`] blocks.
     pub fn full_mesh(ranks: u32) -> Domain {

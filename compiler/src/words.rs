@@ -44,9 +44,13 @@ pub(crate) fn inputs(ascending: &[u32], world: u32) -> String {
     format!("the input{plural} of {}", ranks(ascending, world))
 }
 
-/// `twice`, `3-fold`.
+/// `twice`, `3-fold`; a saturated count is said to be one.
 pub(crate) fn times(n: u64) -> String {
-    if n == 2 { "twice".to_owned() } else { format!("{n}-fold") }
+    match n {
+        2 => "twice".to_owned(),
+        u64::MAX => "more often than can be counted".to_owned(),
+        _ => format!("{n}-fold"),
+    }
 }
 
 #[cfg(test)]

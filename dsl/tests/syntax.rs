@@ -43,7 +43,8 @@ fn options() {
         ("all_reduce, ranks = 4..4", "1:34-1:38 `ranks` lists no world size [syntax]"),
         ("all_reduce, ranks = 8..=2", "1:34-1:39 `ranks` lists no world size [syntax]"),
         ("all_reduce, ranks = [2, 0]", "1:38-1:39 a world has at least one rank [syntax]"),
-        ("all_reduce, ranks = [-1]", "1:35-1:37 a world size is a positive number [syntax]"),
+        ("all_reduce, ranks = [-1]", "1:35-1:37 a world size is a whole number from 1 to 1152 [syntax]"),
+        ("all_reduce, ranks = [1153]", "1:35-1:39 a world size is a whole number from 1 to 1152 [syntax]"),
         ("all_reduce, ranks = [2, 4, 2]", "1:41-1:42 world size 2 is listed twice [syntax]"),
         ("all_reduce, ranks = 0..=4", "1:34-1:35 a world has at least one rank [syntax]"),
         ("all_reduce, ranks = 2..", "1:34-1:37 a range of world sizes has two ends [syntax]"),
@@ -356,4 +357,16 @@ fn text_without_tokens() {
     let wrong = "from here on this is no Rust text [syntax]";
     assert_eq!(rejected("fn ok() {}\nfn main( {\n"), format!("2:10-2:10 {wrong}"));
     assert_eq!(rejected("fn ok() {}\nfn bad( {\n}\n}\n"), format!("4:1-4:1 {wrong}"));
+}
+
+/// A world size beyond reason is refused before anything is evaluated for it.
+#[test]
+fn absurd_world_sizes_are_refused() {
+    let text = "#[collective(broadcast, ranks = [2])]\nfn f() {\n    output[..][0] = input[0][0];\n}";
+    let collective = quadrille_dsl::parse_file("file.rs", text).unwrap().remove(0);
+    assert!(collective.program(1152).is_ok());
+    for ranks in [0, 1153, u32::MAX] {
+        let refused = collective.program(ranks).unwrap_err().to_string();
+        assert!(refused.contains("a world has 1 to 1152 ranks"), "{refused}");
+    }
 }

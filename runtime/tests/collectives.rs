@@ -166,7 +166,10 @@ fn a_fault_in_the_device_code_names_the_statement_that_called_it() {
     let error = world.synchronize().unwrap_err();
     let Error::Failed(failure) = &error else { panic!("{error}") };
     let Cause::Kernel { at: Some(at), .. } = &failure.cause else { panic!("{failure}") };
-    assert!(at.statement.as_deref().is_some_and(|s| s.ends_with("data[to][c] += data[from][c];")), "{failure}");
+    assert!(
+        at.statement.as_deref().is_some_and(|s| s.ends_with("data[to][c] += data[from][c];")),
+        "{failure}"
+    );
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! World sizes: which one a command takes, and which a collective admits.
 
 use quadrille_compiler::collective::Collective;
+use quadrille_compiler::domain::LARGEST_WORLD;
 use std::str::FromStr;
 
 /// World size where the collective lists none, and the largest that is taken unasked.
 const USUAL: u32 = 8;
-
-/// The largest world size that can be asked for: twice the largest NVLink domain.
-const LARGEST: u32 = 1152;
 
 /// `--ranks N`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,14 +13,14 @@ pub(crate) struct Ranks(pub(crate) u32);
 
 /// A text that is no world size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a world size is a whole number from 1 to {LARGEST}")]
+#[error("a world size is a whole number from 1 to {LARGEST_WORLD}")]
 pub(crate) struct NoWorldSize;
 
 impl FromStr for Ranks {
     type Err = NoWorldSize;
 
     fn from_str(text: &str) -> Result<Ranks, NoWorldSize> {
-        text.parse().ok().filter(|ranks| (1..=LARGEST).contains(ranks)).map(Ranks).ok_or(NoWorldSize)
+        text.parse().ok().filter(|ranks| (1..=LARGEST_WORLD).contains(ranks)).map(Ranks).ok_or(NoWorldSize)
     }
 }
 

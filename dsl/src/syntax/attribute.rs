@@ -4,6 +4,7 @@ use super::Options;
 use super::parser::Parser;
 use proc_macro2::TokenStream;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
+use quadrille_compiler::domain::LARGEST_WORLD;
 use quadrille_compiler::kind::Kind;
 use quote::ToTokens;
 use syn::parse::Parser as _;
@@ -217,9 +218,9 @@ fn size(parser: &mut Parser, value: &Expr) -> Option<u32> {
             parser.syntax(value, "a world has at least one rank");
             None
         }
-        Some(size) if u32::try_from(size).is_ok() => u32::try_from(size).ok(),
+        Some(size) if size <= LARGEST_WORLD.into() => u32::try_from(size).ok(),
         _ => {
-            parser.syntax(value, "a world size is a positive number");
+            parser.syntax(value, format!("a world size is a whole number from 1 to {LARGEST_WORLD}"));
             None
         }
     }
