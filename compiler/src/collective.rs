@@ -28,7 +28,7 @@ pub struct Collective {
     pub kind: Kind,
     /// One buffer named `data` instead of `input` and `output`.
     pub in_place: bool,
-    /// The world sizes listed in the attribute, ascending; empty if none are.
+    /// The world sizes listed in the attribute, ascending; never empty for a collective that was parsed.
     pub ranks: Vec<u32>,
     /// Whether other world sizes are refused.
     pub only: bool,

@@ -1,6 +1,7 @@
 //! What stage 2 needs to know of a world.
 
-/// The machine a schedule is proved for. The macro proves for [`Domain::full_mesh`]; a world yields its own at load.
+/// The machine that stage 2 proves a schedule for. `check` and `compile` take [`Domain::full_mesh`]; a world gives its
+/// own when a collective is loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
     /// World size.

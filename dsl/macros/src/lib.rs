@@ -27,6 +27,8 @@ use proc_macro::TokenStream;
 /// - `only`: for no world sizes but those of `ranks`;
 /// - `root = 0`, for kinds with a root.
 ///
+/// What the body may contain, and what it means: docs/language.md in Quadrille's repository.
+///
 /// A collective that is wrong for a listed world size does not compile.
 #[proc_macro_attribute]
 pub fn collective(options: TokenStream, item: TokenStream) -> TokenStream {
