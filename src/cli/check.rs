@@ -18,7 +18,7 @@ pub(crate) struct Check {
     /// A Rust source, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
-    /// World size [default: every listed one, or 8]
+    /// World size [default: every listed one]
     #[arg(long, value_name = "N")]
     ranks: Option<ranks::Ranks>,
     /// Every world size from 1 to the largest listed one; those that an `assert!` excludes are named
