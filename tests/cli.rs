@@ -378,8 +378,10 @@ fn compile_leaves_nothing_behind_where_it_fails() {
     let mut late = quadrille();
     late.current_dir(&folder).args(command.split_whitespace()).env("QUADRILLE_NVRTC", "/none");
     Ran::new(late.output().unwrap()).fails(3, &["QUADRILLE_NVRTC is /none", "help: "]);
-    in_folder(&folder, "compile file.rs::first --emit cuda,ptx --arch sm_11 -o late")
-        .fails(2, &["does not compile for sm_11", "sm_90"]);
+    in_folder(&folder, "compile file.rs::first --emit cuda,ptx --arch sm_999 -o late")
+        .fails(2, &["does not compile for sm_999", "sm_90"]);
+    in_folder(&folder, "compile file.rs::first --emit cuda,ptx --arch sm_75 -o late")
+        .fails(2, &["bf16 kernels need sm_80 or newer, and --arch is sm_75", "sm_90"]);
     assert_eq!(entries(folder.path()), ["file.rs", "out"]);
 }
 

@@ -73,6 +73,15 @@ impl Cuda {
         &self.text[self.device_bytes..]
     }
 
+    /// The oldest architecture whose PTX has what the text uses, as N in sm_N: scoped acquire and release need 70,
+    /// rounding to bf16x2 needs 80 (PTX ISA, "Target ISA Notes" of `ld`, `st` and `cvt`).
+    pub fn least_arch(&self) -> u32 {
+        match self.dtype {
+            DType::F32 => 70,
+            DType::Bf16 => 80,
+        }
+    }
+
     /// Hash of the text: what identifies the kernel in the call hash.
     pub fn hash(&self) -> u64 {
         crate::abi::text_hash(&self.text)

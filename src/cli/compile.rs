@@ -6,6 +6,7 @@ use crate::cli::{ranks, run, source};
 use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
+use quadrille_compiler::dtype::DType;
 use quadrille_runtime::nvrtc;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -89,6 +90,11 @@ pub(crate) enum StageError {
     /// No text.
     #[error("a cubin is not text\nhelp: name a folder for it, as in -o out")]
     Binary,
+    /// An architecture without the type's instructions.
+    #[error(
+        "{dtype} kernels need sm_{least} or newer, and --arch is {arch}\nhelp: use --arch sm_90, or another --dtype"
+    )]
+    Arch { dtype: DType, least: u32, arch: nvrtc::Arch },
 }
 
 /// Files that cannot be written. None of them was.
@@ -206,6 +212,10 @@ fn image(
 ) -> Result<Vec<u8>, Failure> {
     let run::Element { dtype, op } = compile.element;
     let cuda = collective.cuda(domain, dtype, op)?;
+    let (least, arch) = (cuda.least_arch(), compile.arch);
+    if arch.number < least {
+        return Err(StageError::Arch { dtype, least, arch }.into());
+    }
     nvrtc::provide(nvrtc::announce)?;
     let name = format!("{}.cu", collective.name);
     let image = nvrtc::compile(&cuda.text, &nvrtc::Options { arch: compile.arch, kind, name: &name })?;
