@@ -5,6 +5,10 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::kind::Shape;
 use crate::program::Op;
 
+/// What to do where the program is right but for chunks of different size.
+pub(crate) const HELP: &str =
+    "if every message divides evenly, say `divisible` in the attribute; other counts are then refused";
+
 /// What is wrong with the operation, if anything; for collectives that do not promise divisible counts.
 pub(crate) fn check(shape: &Shape, op: &Op) -> Option<Diagnostic> {
     let position = |start: u32| start % shape.chunks;
@@ -12,16 +16,12 @@ pub(crate) fn check(shape: &Shape, op: &Op) -> Option<Diagnostic> {
     let other =
         op.dests.iter().chain(&op.sources).find(|other| position(other.start) != position(first.start))?;
     let message = format!("{first} and {other} have different positions in their units");
-    Some(
-        Diagnostic::new(Check::ChunkPosition, None, message)
-            .note(format!(
-                "with {} chunks a unit they {} at positions {} and {}; when a message does not divide evenly, late \
+    Some(Diagnostic::new(Check::ChunkPosition, None, message).note(format!(
+        "with {} chunks a unit they {} at positions {} and {}; when a message does not divide evenly, late \
                  chunks are shorter",
-                shape.chunks,
-                if first.len == 1 { "stand" } else { "begin" },
-                position(first.start),
-                position(other.start)
-            ))
-            .help("if every message divides evenly, say `divisible` in the attribute; other counts are then refused"),
-    )
+        shape.chunks,
+        if first.len == 1 { "stand" } else { "begin" },
+        position(first.start),
+        position(other.start)
+    )))
 }

@@ -44,7 +44,7 @@ mod rolled;
 pub use rolled::kernel;
 pub use stage2::schedule;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Check, Diagnostic};
 use crate::location::Locations;
 use crate::program::Program;
 use findings::{Findings, Unit};
@@ -80,8 +80,16 @@ pub fn program(program: &Program) -> Result<(), Vec<Diagnostic>> {
     let mut list = operations(program).finish();
     if list.is_empty() {
         list = contents(program);
+    } else if list.iter().all(|finding| finding.check == Check::ChunkPosition) && right_if_divisible(program)
+    {
+        list.iter_mut().for_each(|finding| finding.help = Some(chunk_position::HELP.to_owned()));
     }
     if list.is_empty() { Ok(()) } else { Err(list) }
+}
+
+fn right_if_divisible(program: &Program) -> bool {
+    let divisible = Program { divisible: true, ..program.clone() };
+    operations(&divisible).finish().is_empty() && contents(&divisible).is_empty()
 }
 
 /// The checks of single operations.

@@ -20,7 +20,6 @@ fn unit_taken_for_a_chunk() {
     output[0][1] and input[1][0] have different positions in their units [chunk-position]
       with RANKS = 4 (also 2), in iteration r = 1, c = 0; 3 more operations likewise
     note: with 2 chunks a unit they stand at positions 1 and 0; when a message does not divide evenly, late chunks are shorter
-    help: if every message divides evenly, say `divisible` in the attribute; other counts are then refused
     ");
 }
 
@@ -36,7 +35,6 @@ fn rotated_chunks() {
     data[1][1] and data[0][0] have different positions in their units [chunk-position]
       with RANKS = 3 (also 2), in iteration c = 0; 2 more operations likewise
     note: with 3 chunks a unit they stand at positions 1 and 0; when a message does not divide evenly, late chunks are shorter
-    help: if every message divides evenly, say `divisible` in the attribute; other counts are then refused
     2:5 `data[to][(c + 1) % RANKS] += data[from][c];`
     output[0][0] has the input of rank 0 twice [postcondition]
       with RANKS = 1, in iteration c = 0
@@ -54,7 +52,6 @@ fn shifted_range() {
     output[0][0..4] and input[0][1..5] have different positions in their units [chunk-position]
       with RANKS = 2, in iteration r = 0
     note: with 4 chunks a unit they begin at positions 0 and 1; when a message does not divide evenly, late chunks are shorter
-    help: if every message divides evenly, say `divisible` in the attribute; other counts are then refused
     ");
 }
 
@@ -72,7 +69,6 @@ fn one_source_of_a_combine() {
     output[0][0] and input[1][1] have different positions in their units [chunk-position]
       with RANKS = 2, in iteration r = 0, c = 0; 3 more operations likewise
     note: with 2 chunks a unit they stand at positions 0 and 1; when a message does not divide evenly, late chunks are shorter
-    help: if every message divides evenly, say `divisible` in the attribute; other counts are then refused
     ");
 }
 
@@ -86,7 +82,6 @@ fn one_of_several_destinations() {
     data[1][0] and data[2][1] have different positions in their units [chunk-position]
       with RANKS = 3
     note: with 2 chunks a unit they stand at positions 0 and 1; when a message does not divide evenly, late chunks are shorter
-    help: if every message divides evenly, say `divisible` in the attribute; other counts are then refused
     ");
 }
 
@@ -100,6 +95,24 @@ fn halves_of_one_unit() {
     data[0][0..2] and data[1][2..4] have different positions in their units [chunk-position]
       with RANKS = 2
     note: with 4 chunks a unit they begin at positions 0 and 2; when a message does not divide evenly, late chunks are shorter
-    help: if every message divides evenly, say `divisible` in the attribute; other counts are then refused
     ");
+}
+
+#[test]
+fn help_only_where_equal_chunks_make_it_right() {
+    // The first chunk takes the way over the second one's place.
+    let lines =
+        &["output[0][1] = input[0][0];", "output[0][0] = output[0][1];", "output[0][1] = input[0][1];"];
+    let detour = || {
+        let program = sketch(Broadcast, lines, |r| {
+            r.set(0, &[], output(0, 1), &[input(0, 0)]);
+            r.set(1, &[], output(0, 0), &[output(0, 1)]);
+            r.set(2, &[], output(0, 1), &[input(0, 1)]);
+        });
+        program.chunks(|_| 2)
+    };
+    let report = detour().report(&[1]);
+    assert_eq!(report.matches("[chunk-position]").count(), 2, "{report}");
+    assert_eq!(report.matches("say `divisible` in the attribute").count(), 2, "{report}");
+    assert_eq!(detour().divisible().report(&[1]), "");
 }
