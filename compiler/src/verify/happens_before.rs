@@ -99,8 +99,23 @@ impl Blocks {
     }
 }
 
+/// In which order the walk takes blocks that can go on. What is found does not depend on it, but where it is first seen
+/// does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// Each as far as it can, which is faster.
+    Eager,
+    /// A step each in turn, so that the accesses nearest to each other meet first: for messages.
+    InTurn,
+}
+
 /// Runs the schedule, which satisfies `form`, under the eyes of the observers.
-pub(super) fn walk(schedule: &Schedule, blocks: &Blocks, observers: &mut [&mut dyn Observe]) -> Ended {
+pub(super) fn walk(
+    schedule: &Schedule,
+    blocks: &Blocks,
+    order: Order,
+    observers: &mut [&mut dyn Observe],
+) -> Ended {
     let start = Clock { phases: vec![0; blocks.len()], agreed: RankSet::new(schedule.shape.ranks) };
     let steps: Vec<&[Step]> = schedule.places().map(|(_, block)| &block.steps[..]).collect();
     let mut walk = Walk {
@@ -112,10 +127,15 @@ pub(super) fn walk(schedule: &Schedule, blocks: &Blocks, observers: &mut [&mut d
         ready: (0..blocks.len()).collect(),
     };
     while let Some(block) = walk.ready.pop_front() {
-        let Some(step) = steps[block].get(walk.next[block]) else { continue };
-        if walk.step(block, step, observers) {
+        while let Some(step) = steps[block].get(walk.next[block]) {
+            if !walk.step(block, step, observers) {
+                break;
+            }
             walk.next[block] += 1;
-            walk.ready.push_back(block);
+            if order == Order::InTurn {
+                walk.ready.push_back(block);
+                break;
+            }
         }
     }
     let stuck =

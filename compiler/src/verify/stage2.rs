@@ -6,7 +6,7 @@ use super::deadlock::deadlock;
 use super::entry_exit::EntryExit;
 use super::findings::in_source_order;
 use super::form::form;
-use super::happens_before::{Blocks, walk};
+use super::happens_before::{Blocks, Order, walk};
 use super::invariant::Invariant;
 use super::residency::residency;
 use super::site::Sites;
@@ -30,25 +30,33 @@ pub fn schedule(
         return Err(finished(findings, program));
     }
     findings.extend(residency(&sites, domain));
-    let mut races = DataRaces::new(&schedule.shape);
-    let mut entry_exit = EntryExit::new(&sites);
-    let mut invariant = Invariant::default();
-    let mut translation = Translation::new(program);
-    let observers: &mut [&mut dyn super::happens_before::Observe] =
-        &mut [&mut races, &mut entry_exit, &mut invariant, &mut translation];
-    let ended = walk(&schedule, &blocks, observers);
-    findings.extend(races.findings(&sites));
-    if ended.stuck.is_empty() {
-        findings.extend(entry_exit.findings(&ended));
-        findings.extend(invariant.findings(&sites, &ended));
-        // With a race the values depend on the interleaving; the race is the cause to show.
-        if findings.is_empty() {
-            findings.extend(translation.findings(&sites));
-        }
-    } else {
-        findings.extend(deadlock(&sites, &ended));
+    if !interleavings(&sites, Order::Eager).is_empty() {
+        findings.extend(interleavings(&sites, Order::InTurn));
     }
     if findings.is_empty() { Ok(Verified::new(schedule)) } else { Err(finished(findings, program)) }
+}
+
+/// The checks that need the happens-before order.
+fn interleavings(sites: &Sites<'_>, order: Order) -> Vec<Diagnostic> {
+    let Sites { schedule, program, blocks } = *sites;
+    let mut races = DataRaces::new(&schedule.shape);
+    let mut entry_exit = EntryExit::new(sites);
+    let mut invariant = Invariant::default();
+    let mut translation = Translation::new(program);
+    let ended =
+        walk(schedule, blocks, order, &mut [&mut races, &mut entry_exit, &mut invariant, &mut translation]);
+    let mut findings = races.findings(sites);
+    if !ended.stuck.is_empty() {
+        findings.extend(deadlock(sites, &ended));
+        return findings;
+    }
+    findings.extend(entry_exit.findings(&ended));
+    findings.extend(invariant.findings(sites, &ended));
+    // With a race the values depend on the interleaving; the race is the cause to show.
+    if findings.is_empty() {
+        findings.extend(translation.findings(sites));
+    }
+    findings
 }
 
 /// In source order, each with the world size.
