@@ -28,6 +28,8 @@ pub mod program;
 
 pub mod record;
 
+pub mod recording;
+
 pub mod collective;
 
 pub mod abi;

@@ -73,6 +73,11 @@ impl Recorder {
         &mut self.program.trails
     }
 
+    /// The text that locations point into.
+    pub fn source(&self) -> &SourceFile {
+        &self.program.source
+    }
+
     /// Operations recorded so far.
     pub fn len(&self) -> usize {
         self.program.ops.len()

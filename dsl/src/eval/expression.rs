@@ -1,15 +1,16 @@
 //! Expressions: scalars as values, tuples and arrays into slots.
 
-use super::{CALLS_LIMIT, Evaluator, Run, Stop};
+use super::{Evaluator, Run};
 use crate::syntax::{Call, Expr, Place};
-use quadrille_compiler::diagnostic::{Check, Loc};
+use quadrille_compiler::diagnostic::Loc;
+use quadrille_compiler::recording::Stop;
 
 impl<'a> Evaluator<'a> {
     /// The value of a scalar.
     pub(super) fn scalar(&mut self, expr: &'a Expr) -> Run<i64> {
         match expr {
             Expr::Const(value) => Ok(*value),
-            Expr::Ranks => Ok(i64::from(self.shape.ranks)),
+            Expr::Ranks => Ok(self.recording.ranks()),
             Expr::Local { slot, .. } => Ok(self.slots[self.base + *slot as usize]),
             Expr::Place(place) => {
                 let at = self.address(place)?;
@@ -119,25 +120,15 @@ impl<'a> Evaluator<'a> {
         let mut at = self.base + place.slot as usize;
         for indexing in &place.indices {
             let index = self.scalar(&indexing.index)?;
-            match usize::try_from(index).ok().filter(|index| *index < indexing.len as usize) {
-                Some(index) => at += index * indexing.stride as usize,
-                None => {
-                    let message = format!("index {index} is outside an array of {}", indexing.len);
-                    return Err(self.stop(Check::OutOfBounds, message));
-                }
-            }
+            at += self.recording.index(indexing.len as usize, index)? * indexing.stride as usize;
         }
         Ok(at)
     }
 
     /// Calls a nested fn: its value if that is a scalar and `into` is none; else the value is stored to `into`.
     fn call(&mut self, call: &'a Call, into: Option<usize>) -> Run<i64> {
-        self.spend(1)?;
         let function = &self.definition.functions[call.function as usize];
-        if self.calls.len() == CALLS_LIMIT {
-            let message = format!("`{}` is called inside more than {CALLS_LIMIT} calls", function.name);
-            return Err(self.stop(Check::Arithmetic, message));
-        }
+        self.recording.call(&function.name)?;
         // The frame is reserved first, so that calls among the arguments put theirs behind it.
         let frame = self.slots.len();
         self.slots.resize(frame + function.frame as usize, 0);
@@ -147,7 +138,7 @@ impl<'a> Evaluator<'a> {
             at += *size as usize;
         }
         let base = std::mem::replace(&mut self.base, frame);
-        self.calls.push(call.loc);
+        self.recording.enter(call.loc);
         let value = match into {
             None => self.block_scalar(&function.body)?,
             Some(at) => {
@@ -155,7 +146,7 @@ impl<'a> Evaluator<'a> {
                 0
             }
         };
-        self.calls.pop();
+        self.recording.leave();
         self.base = base;
         self.slots.truncate(frame);
         Ok(value)
@@ -164,11 +155,6 @@ impl<'a> Evaluator<'a> {
     #[cold]
     fn fault(&mut self, message: String, loc: Loc, reads: &[&Expr]) -> Stop {
         let values = self.values(reads);
-        let text = self.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut stop = self.stop(Check::Arithmetic, message);
-        let note =
-            if values.is_empty() { format!("in `{text}`") } else { format!("in `{text}`, where {values}") };
-        stop.0.notes.insert(0, note);
-        stop
+        self.recording.fault(message, loc, &values)
     }
 }

@@ -14,7 +14,7 @@ impl<'a> Evaluator<'a> {
             }
             seen.push(variable);
             parts.push(match variable {
-                None => format!("RANKS = {}", self.shape.ranks),
+                None => format!("RANKS = {}", self.recording.ranks()),
                 Some(variable) => {
                     let variable = &self.definition.variables[variable as usize];
                     let at = self.base + variable.slot as usize;

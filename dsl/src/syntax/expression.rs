@@ -4,8 +4,8 @@ use super::attribute::text;
 use super::lift::attributes;
 use super::parser::{Parser, Typed};
 use super::{Call, Expr, Indexing, Place, Type};
-use crate::arithmetic::{Binary, IntType, Unary};
 use quadrille_compiler::diagnostic::{Check, Diagnostic};
+use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
 use quote::ToTokens;
 use syn::{BinOp, Lit, Member, UnOp};
 

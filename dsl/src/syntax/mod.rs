@@ -15,10 +15,10 @@ mod statement;
 pub(crate) use attribute::SCHEDULE_ATTRIBUTES;
 pub(crate) use parser::parse;
 
-use crate::arithmetic::{Binary, Unary};
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::ids::Buffer;
 use quadrille_compiler::kind::Kind;
+use quadrille_compiler::recording::arithmetic::{Binary, Unary};
 use std::fmt;
 
 /// A collective's fn with its attribute.
@@ -37,8 +37,6 @@ pub(crate) struct Definition {
     pub(crate) variables: Vec<Variable>,
     /// The names of the loops, for trails.
     pub(crate) loops: Vec<String>,
-    /// How many statements move data.
-    pub(crate) moves: usize,
 }
 
 /// What `#[collective(..)]` says, but for the chunks.
@@ -269,8 +267,6 @@ pub(crate) struct Call {
 /// A statement that moves data.
 #[derive(Debug)]
 pub(crate) struct Move {
-    /// Number among the definition's moves.
-    pub(crate) id: u32,
     pub(crate) dest: Operand,
     /// `+=`.
     pub(crate) accumulate: bool,

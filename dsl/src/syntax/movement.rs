@@ -57,9 +57,8 @@ impl Parser {
             );
             return None;
         }
-        let id = self.moves;
         self.moves += 1;
-        Some(Box::new(Move { id, dest, accumulate, source }))
+        Some(Box::new(Move { dest, accumulate, source }))
     }
 
     /// Several ranks on the right go one by one with the same ranks on the left.

@@ -99,6 +99,7 @@ pub(super) struct Parser {
     /// Nested fns in scope with their index in `functions`, innermost last.
     pub(super) function_scope: Vec<(String, u32)>,
     pub(super) loops: Vec<String>,
+    /// Statements that move data, so far.
     pub(super) moves: u32,
     /// Slots of the current fn's frame.
     pub(super) frame: u32,
@@ -135,7 +136,6 @@ impl Parser {
             functions: std::mem::take(&mut self.functions),
             variables: std::mem::take(&mut self.variables),
             loops: std::mem::take(&mut self.loops),
-            moves: self.moves as usize,
         })
     }
 
