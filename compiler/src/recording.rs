@@ -12,6 +12,8 @@ pub mod steps;
 
 mod movement;
 
+pub mod tape;
+
 pub use movement::{Chunks, EveryRank, RanksOf};
 
 use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};

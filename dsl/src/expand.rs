@@ -1,13 +1,15 @@
-//! The Rust that the macro leaves behind: a fn of the same name that yields the collective, from the text of the
-//! original, which is embedded with its lines and columns.
+//! The Rust that the macro leaves behind: a fn of the same name that yields the collective. It runs the rewritten body;
+//! the text of the original is embedded, with its lines and columns, for messages.
 
 use crate::depth;
 use crate::diagnose::Places;
+use crate::rewrite::{Rewritten, rewrite};
 use crate::source;
-use crate::syntax::{self, SCHEDULE_ATTRIBUTES};
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quadrille_compiler::diagnostic::SourceFile;
+use crate::syntax::{self, Definition, Options, SCHEDULE_ATTRIBUTES};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use quadrille_compiler::diagnostic::{Loc, SourceFile};
 use quote::{ToTokens, quote};
+use std::sync::Arc;
 use syn::{Item, ItemFn, Meta};
 
 /// What `#[collective(options)] item` becomes: the item that yields the collective, once stage 1 has found nothing
@@ -29,32 +31,75 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Err(_) => return item,
     };
     let embedded = Embedded::new(&options, &item);
-    let parsed = syntax::parse(options, item.clone(), 0);
-    let checked = parsed.definition.and_then(|definition| {
-        let collective = source::collective(definition, embedded.source.clone());
-        collective.check(&collective.ranks).map_err(|findings| findings.list)
+    let syntax::Parsed { definition, mut places } = syntax::parse(options.clone(), item.clone(), 0);
+    let checked = definition.and_then(|definition| {
+        let definition = Arc::new(definition);
+        let collective = source::collective(definition.clone(), embedded.source.clone());
+        collective.check(&collective.ranks).map_err(|findings| findings.list)?;
+        Ok(definition)
     });
     match checked {
-        Ok(()) => {
-            let SourceFile { path, first_line, text } = &embedded.source;
-            let (path, text) = (&**path, &**text);
-            leave(
-                &item,
-                quote! {
-                    static COLLECTIVE: ::std::sync::OnceLock<::quadrille::Collective> =
-                        ::std::sync::OnceLock::new();
-                    COLLECTIVE
-                        .get_or_init(|| ::quadrille::__private::collective(#text, #path, #first_line))
-                        .clone()
-                },
-            )
+        Ok(definition) => {
+            let rewritten = rewrite(syntax::chunks(options).as_ref(), &item, &mut places);
+            leave(&item, compiled(&item.sig.ident, &definition, &rewritten, &embedded))
         }
         Err(findings) => {
-            let errors = parsed.places.compile_errors(&findings);
+            let errors = places.compile_errors(&findings);
             let stub = leave(&item, quote!(::core::panic!("the collective has errors")));
             quote!(#errors #stub)
         }
     }
+}
+
+/// The body of the item: the rewritten fn, and the collective that runs it.
+fn compiled(
+    name: &Ident,
+    definition: &Definition,
+    rewritten: &Rewritten,
+    embedded: &Embedded,
+) -> TokenStream {
+    let again = if embedded.laid_out { None } else { embedded.read_again(rewritten) };
+    let (definition, sites) = match &again {
+        Some((definition, sites)) => (definition, sites),
+        None => (definition, &rewritten.sites),
+    };
+    let SourceFile { path, first_line, text } = &embedded.source;
+    let (path, text) = (&**path, &**text);
+    let options = &definition.options;
+    let (kind, ranks) = (Ident::new(&format!("{:?}", options.kind), Span::call_site()), &options.ranks);
+    let Options { in_place, divisible, only, .. } = options;
+    let (name_place, chunks_place) = (place(definition.name_loc), place(options.chunks_loc));
+    let Rewritten { chunks, body, calls, .. } = rewritten;
+    let places = sites.iter().map(|site| place(*site));
+    let fn_name = &definition.name;
+    quote! {
+        #[allow(clippy::all, non_snake_case, reason = "made from a body that is checked as it was written")]
+        #body
+        ::quadrille::__private::Body {
+            name: #fn_name,
+            name_place: #name_place,
+            chunks_place: #chunks_place,
+            kind: ::quadrille::__private::Kind::#kind,
+            in_place: #in_place,
+            divisible: #divisible,
+            ranks: &[#(#ranks),*],
+            only: #only,
+            calls: #calls,
+            path: #path,
+            first_line: #first_line,
+            text: #text,
+            places: &[#(#places),*],
+            chunks: #chunks,
+            body: #name,
+        }
+        .collective()
+    }
+}
+
+fn place(loc: Loc) -> TokenStream {
+    let numbers = [loc.start.line, loc.start.column, loc.end.line, loc.end.column];
+    let numbers = numbers.map(Literal::u32_unsuffixed);
+    quote!([#(#numbers),*])
 }
 
 /// The item with another body; it keeps its name, visibility and the attributes that are Rust's.
@@ -77,6 +122,8 @@ fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
 /// The fn's own text with its attribute.
 struct Embedded {
     source: SourceFile,
+    /// Whether the text has the lines and columns of the file.
+    laid_out: bool,
 }
 
 impl Embedded {
@@ -94,6 +141,7 @@ impl Embedded {
             }
             says_the_same(&page.text, options, &tokens).then_some(page.text)
         });
+        let laid_out = text.is_some();
         // A fn that another macro made has no text of its own.
         let text = text.unwrap_or_else(|| {
             let (options, tokens) = (visible(options.clone()), visible(tokens));
@@ -104,7 +152,25 @@ impl Embedded {
             first_line: attribute.start().line as u32,
             text: text.into(),
         };
-        Embedded { source }
+        Embedded { source, laid_out }
+    }
+
+    /// The collective with its places in the embedded text, where the tokens have others; `None` where the text is
+    /// read in another way than the tokens.
+    fn read_again(&self, rewritten: &Rewritten) -> Option<(Definition, Vec<Loc>)> {
+        // rustc's own lexer gives every token of a text one place.
+        proc_macro2::fallback::force();
+        let read = || {
+            let lines_before = self.source.first_line.saturating_sub(1);
+            let mut item = syn::parse_str::<ItemFn>(&self.source.text).ok()?;
+            let options = source::take_options(&mut item)?;
+            let mut parsed = syntax::parse(options.clone(), item.clone(), lines_before);
+            let again = rewrite(syntax::chunks(options).as_ref(), &item, &mut parsed.places);
+            Some((parsed.definition.ok()?, again.sites))
+        };
+        let again = read();
+        proc_macro2::fallback::unforce();
+        again.filter(|(_, sites)| sites.len() == rewritten.sites.len())
     }
 }
 

@@ -77,6 +77,15 @@ pub(super) fn options(
     Some((options, seen.chunks))
 }
 
+/// What `chunks = ..` says, if it stands in options that have been read.
+pub(crate) fn chunks(tokens: TokenStream) -> Option<Expr> {
+    let metas = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens).ok()?;
+    metas.into_iter().find_map(|meta| match meta {
+        Meta::NameValue(pair) if pair.path.is_ident("chunks") => Some(pair.value),
+        _ => None,
+    })
+}
+
 #[derive(Default)]
 struct Seen {
     kind: Option<Kind>,
@@ -238,7 +247,7 @@ fn integer(value: &Expr) -> Option<u64> {
 }
 
 /// The text of tokens without blanks, as for a path.
-pub(super) fn text(tokens: impl ToTokens) -> String {
+pub(crate) fn text(tokens: impl ToTokens) -> String {
     tokens.to_token_stream().to_string().replace(' ', "")
 }
 

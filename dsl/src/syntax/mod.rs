@@ -12,8 +12,12 @@ mod parser;
 mod pattern;
 mod statement;
 
-pub(crate) use attribute::SCHEDULE_ATTRIBUTES;
-pub(crate) use parser::parse;
+pub(crate) use attribute::{SCHEDULE_ATTRIBUTES, chunks, text};
+pub(crate) use expression::{Op, array_len, assigning_op, binary_op};
+pub(crate) use lift::lift;
+pub(crate) use movement::{terms, unwrapped};
+pub(crate) use parser::{Parsed, parse};
+pub(crate) use statement::{Fragment, assertion, buffer_root, fragments, head};
 
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::ids::Buffer;

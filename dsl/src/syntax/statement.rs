@@ -5,6 +5,7 @@ use super::expression::assigning_op;
 use super::lift::{attributes, lift};
 use super::parser::Parser;
 use super::{Action, Adaptor, Block, Expr, Piece, Range, Statement, Type};
+use crate::diagnose::Places;
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::recording::arithmetic::Binary;
 use quote::{ToTokens, quote};
@@ -367,61 +368,109 @@ impl Parser {
 
     /// A message with `{name}`s in it.
     fn message(&mut self, literal: &syn::LitStr) -> Vec<Piece> {
-        let whole = literal.value();
         let mut pieces = Vec::new();
-        let mut plain = String::new();
-        let mut chars = whole.chars().peekable();
-        while let Some(c) = chars.next() {
-            match c {
-                '{' | '}' if chars.next_if_eq(&c).is_some() => plain.push(c),
-                '{' => {
-                    let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
-                    match syn::parse_str::<syn::Ident>(&name) {
-                        Ok(mut ident) => {
-                            ident.set_span(literal.span());
-                            let value = self.expr(&syn::parse_quote!(#ident));
-                            pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                            pieces.push(Piece::Value(value.expr, value.ty));
-                        }
-                        Err(_) => self.outside(
-                            literal,
-                            format!("`{{{name}}}` in a message"),
-                            "write a variable's name into the braces",
-                        ),
-                    }
+        for fragment in fragments(literal) {
+            match fragment {
+                Fragment::Text(text) => pieces.push(Piece::Text(text)),
+                Fragment::Name(ident) => {
+                    let value = self.expr(&syn::parse_quote!(#ident));
+                    pieces.push(Piece::Value(value.expr, value.ty));
                 }
-                '}' => {
+                Fragment::NoName(name) => self.outside(
+                    literal,
+                    format!("`{{{name}}}` in a message"),
+                    "write a variable's name into the braces",
+                ),
+                Fragment::StrayBrace => {
                     self.syntax(literal, "a `}` without its `{`").help("write `}}` for a brace");
                 }
-                _ => plain.push(c),
             }
         }
-        pieces.push(Piece::Text(plain));
         pieces
     }
 
     /// The place of an expression; of one with a block, only up to the block.
     pub(super) fn head(&mut self, expr: &syn::Expr) -> Loc {
-        match expr {
-            syn::Expr::If(e) => {
-                let (keyword, condition) = (&e.if_token, &e.cond);
-                self.places.of(quote!(#keyword #condition))
+        head(&mut self.places, expr)
+    }
+}
+
+/// A piece of a message's text.
+#[derive(Debug)]
+pub(crate) enum Fragment {
+    Text(String),
+    /// `{name}`.
+    Name(syn::Ident),
+    /// Braces around something else.
+    NoName(String),
+    /// A `}` that closes nothing.
+    StrayBrace,
+}
+
+/// The pieces of a message.
+pub(crate) fn fragments(literal: &syn::LitStr) -> Vec<Fragment> {
+    let whole = literal.value();
+    let mut fragments = Vec::new();
+    let mut plain = String::new();
+    let mut chars = whole.chars().peekable();
+    while let Some(c) = chars.next() {
+        let special = match c {
+            '{' | '}' if chars.next_if_eq(&c).is_some() => None,
+            '{' => {
+                let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                Some(match syn::parse_str::<syn::Ident>(&name) {
+                    Ok(mut ident) => {
+                        ident.set_span(literal.span());
+                        Fragment::Name(ident)
+                    }
+                    Err(_) => Fragment::NoName(name),
+                })
             }
-            syn::Expr::While(e) => {
-                let (keyword, condition) = (&e.while_token, &e.cond);
-                self.places.of(quote!(#keyword #condition))
-            }
-            syn::Expr::ForLoop(e) => {
-                let (keyword, range) = (&e.for_token, &e.expr);
-                self.places.of(quote!(#keyword #range))
-            }
-            _ => self.places.of(expr),
+            '}' => Some(Fragment::StrayBrace),
+            _ => None,
+        };
+        match special {
+            Some(special) => fragments.extend([Fragment::Text(std::mem::take(&mut plain)), special]),
+            None => plain.push(c),
         }
+    }
+    fragments.push(Fragment::Text(plain));
+    fragments
+}
+
+/// The condition of an `assert!` that has been read, and its message.
+pub(crate) fn assertion(mac: &syn::Macro) -> Option<(syn::Expr, Option<syn::LitStr>)> {
+    let arguments = Punctuated::<syn::Expr, Token![,]>::parse_terminated;
+    let mut arguments = arguments.parse2(mac.tokens.clone()).ok()?.into_iter();
+    let condition = arguments.next()?;
+    let message = match arguments.next() {
+        Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Str(message), .. })) => Some(message),
+        _ => None,
+    };
+    Some((condition, message))
+}
+
+/// The place of an expression; of one with a block, only up to the block.
+pub(crate) fn head(places: &mut Places, expr: &syn::Expr) -> Loc {
+    match expr {
+        syn::Expr::If(e) => {
+            let (keyword, condition) = (&e.if_token, &e.cond);
+            places.of(quote!(#keyword #condition))
+        }
+        syn::Expr::While(e) => {
+            let (keyword, condition) = (&e.while_token, &e.cond);
+            places.of(quote!(#keyword #condition))
+        }
+        syn::Expr::ForLoop(e) => {
+            let (keyword, range) = (&e.for_token, &e.expr);
+            places.of(quote!(#keyword #range))
+        }
+        _ => places.of(expr),
     }
 }
 
 /// The buffer that `buffer[..]..` is a part of.
-pub(super) fn buffer_root(expr: &syn::Expr) -> Option<String> {
+pub(crate) fn buffer_root(expr: &syn::Expr) -> Option<String> {
     match expr {
         syn::Expr::Index(indexed) => buffer_root(&indexed.expr),
         syn::Expr::Field(field) => buffer_root(&field.base),
