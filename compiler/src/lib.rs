@@ -24,9 +24,19 @@ pub mod dtype;
 
 pub mod domain;
 
+pub mod options;
+
+pub mod contract;
+
 pub mod program;
 
+mod positions;
+
 pub mod record;
+
+mod aliasing;
+
+mod transport;
 
 pub mod collective;
 

@@ -1,6 +1,6 @@
 //! Reads a schedule's text form back.
 
-use super::{Action, Arrival, Block, Counter, CounterKind, Schedule, Step};
+use super::{Action, Arrival, Block, Counter, CounterKind, Schedule, Step, sizing};
 use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::kind::{Kind, Shape};
 use crate::program::OpId;
@@ -60,7 +60,7 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
     let chunks = at.count("the number of chunks")?;
     at.token(if chunks == 1 { "chunk" } else { "chunks" })?;
     at.token(",")?;
-    let mut shape = Shape { kind, ranks, chunks, in_place: false, root: Rank(0) };
+    let mut shape = Shape::new(kind, ranks, chunks);
     if at.take("in place") {
         shape.in_place = true;
         at.token(",")?;
@@ -69,7 +69,16 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
         shape.root = at.rank()?;
         at.token(",")?;
     }
-    at.token("block cap")?;
+    while !at.take("block cap") {
+        let number = at.count("`block cap`, or a number of nodes or scratch chunks")?;
+        if at.take("nodes") {
+            shape.nodes = number;
+        } else {
+            at.token(if number == 1 { "scratch chunk" } else { "scratch chunks" })?;
+            shape.scratch = number;
+        }
+        at.token(",")?;
+    }
     let block_cap = at.count("the block cap")?;
     at.end()?;
     Ok(Schedule { name, shape, block_cap, blocks: vec![Vec::new(); ranks as usize] })
@@ -112,13 +121,13 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
     if !block.expects.is_empty() {
         return Err(at.error_at(mark, "a step after the block's `expect` lines"));
     }
-    let action = action(at, own)?;
+    let action = action(at, own, schedule.shape.chunks)?;
     let origin = if at.take("#") { Some(OpId(at.number("the operation's number")?)) } else { None };
     block.steps.push(Step { action, origin });
     Ok(())
 }
 
-fn action(at: &mut Cursor<'_>, own: Place) -> Result<Action, ParseError> {
+fn action(at: &mut Cursor<'_>, own: Place, chunks: u32) -> Result<Action, ParseError> {
     if at.take("wait") {
         return Ok(Action::Wait(at.list(",", |at| {
             let kind = at.counter_kind()?;
@@ -147,7 +156,14 @@ fn action(at: &mut Cursor<'_>, own: Place) -> Result<Action, ParseError> {
     }
     at.token("->")?;
     let dests = at.list(",", Cursor::slice)?;
-    Ok(Action::Move { sources, dests })
+    let position = match sizing(&sources, &dests) {
+        Some(slice) => slice.start % chunks.max(1),
+        None => {
+            at.token("at")?;
+            at.number("a chunk's position in its unit")?
+        }
+    };
+    Ok(Action::Move { sources, dests, position })
 }
 
 /// A line being read.

@@ -10,11 +10,11 @@ mod movement;
 mod values;
 
 use crate::syntax::{Definition, Function};
+use quadrille_compiler::collective::Setting;
 use quadrille_compiler::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
-use quadrille_compiler::ids::Rank;
 use quadrille_compiler::kind::Shape;
 use quadrille_compiler::program::{Program, StatementId, TrailId, Trails};
-use quadrille_compiler::record::Recorder;
+use quadrille_compiler::record::{Header, Recorder};
 
 /// What one run may cost: a statement, an iteration and a call cost 1 each, and so does every chunk that an operation
 /// reads or stores. (A ring all-reduce over 512 ranks costs 3 million.)
@@ -34,16 +34,16 @@ const CHUNKS_LIMIT: u128 = 1 << 24;
 pub(crate) fn program(
     definition: &Definition,
     source: &SourceFile,
-    ranks: u32,
+    setting: &Setting,
 ) -> Result<Program, Vec<Diagnostic>> {
     if definition.functions.is_empty() {
-        return run(definition, source, ranks);
+        return run(definition, source, setting);
     }
     // Fns may call themselves, for which the caller's stack may be too small.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || run(definition, source, ranks));
+            .spawn_scoped(scope, || run(definition, source, setting));
         match thread.map(|thread| thread.join()) {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -55,9 +55,9 @@ pub(crate) fn program(
     })
 }
 
-fn run(definition: &Definition, source: &SourceFile, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
+fn run(definition: &Definition, source: &SourceFile, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
     let options = &definition.options;
-    let shape = Shape { kind: options.kind, ranks, chunks: 1, in_place: options.in_place, root: Rank(0) };
+    let shape = Shape { in_place: options.in_place, ..Shape::new(options.kind, setting.ranks, 1) };
     let chunks =
         Evaluator::new(definition, source, shape).chunks().map_err(|Stop(finding)| vec![*finding])?;
     let shape = Shape { chunks, ..shape };
@@ -112,13 +112,8 @@ struct Iteration {
 
 impl<'a> Evaluator<'a> {
     fn new(definition: &'a Definition, source: &'a SourceFile, shape: Shape) -> Evaluator<'a> {
-        let recorder = Recorder::new(
-            definition.name.clone(),
-            shape,
-            definition.options.divisible,
-            source.clone(),
-            definition.name_loc,
-        );
+        let header = Header::new(&definition.name, shape, source.clone(), definition.name_loc);
+        let recorder = Recorder::new(Header { divisible: definition.options.divisible, ..header });
         Evaluator {
             definition,
             source,
@@ -211,9 +206,8 @@ impl<'a> Evaluator<'a> {
         let trail = self.trail();
         let context = Context {
             ranks: self.shape.ranks,
-            also: Vec::new(),
             iteration: self.recorder.trails().describe(trail),
-            more: String::new(),
+            ..Context::default()
         };
         let finding = Diagnostic::new(check, self.loc, message).context(context);
         match self.calls.last() {

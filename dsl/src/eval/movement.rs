@@ -7,8 +7,9 @@ use super::{Evaluator, Run};
 use crate::syntax::{Move, Operand, Ranks, Source};
 use quadrille_compiler::diagnostic::Check;
 use quadrille_compiler::ids::Buffer;
-use quadrille_compiler::program::{StatementId, TrailId};
-use quadrille_compiler::record::RawSlice;
+use quadrille_compiler::options::How;
+use quadrille_compiler::program::StatementId;
+use quadrille_compiler::record::{Origin, RawSite, RawSlice};
 use std::ops;
 
 /// Memory that statements use one after the other.
@@ -76,7 +77,7 @@ impl<'a> Evaluator<'a> {
         // One operation reads everything and stores to all ranks if they store the same value and one rank executes.
         let same = !pairwise && !moved.accumulate;
         let split = dest.many && !(same && (source_count == 1 || self.on.is_some()));
-        let (statement, trail) = (self.statement_id(moved.id), self.trail());
+        let origin = Origin { statement: self.statement_id(moved.id), trail: self.trail() };
         for i in 0..dest_count {
             scratch.dests.push(scratch.slice(&dest, i));
         }
@@ -101,20 +102,21 @@ impl<'a> Evaluator<'a> {
             scratch.ends.push(scratch.sources.len());
         }
         if !split {
-            self.recorder.record(statement, trail, &scratch.sources, &scratch.dests, self.on);
+            self.recorder.record(origin, &scratch.sources, &scratch.dests, self.site());
             return Ok(());
         }
         if !self.separate(scratch, same) {
             return Ok(());
         }
-        self.record_each(scratch, statement, trail);
+        self.record_each(scratch, origin);
         Ok(())
     }
 
-    fn record_each(&mut self, scratch: &Scratch, statement: StatementId, trail: TrailId) {
+    fn record_each(&mut self, scratch: &Scratch, origin: Origin) {
+        let site = self.site();
         let mut start = 0;
         for (dest, &end) in scratch.dests.iter().zip(&scratch.ends) {
-            self.recorder.record(statement, trail, &scratch.sources[start..end], &[*dest], self.on);
+            self.recorder.record(origin, &scratch.sources[start..end], &[*dest], site);
             start = end;
         }
     }
@@ -179,9 +181,13 @@ impl<'a> Evaluator<'a> {
         self.overlaps.push((finding, 0));
     }
 
+    fn site(&self) -> RawSite {
+        RawSite { on: self.on, ..RawSite::default() }
+    }
+
     fn statement_id(&mut self, id: u32) -> StatementId {
         let (loc, recorder) = (self.loc, &mut self.recorder);
-        *self.statements[id as usize].get_or_insert_with(|| recorder.statement(loc))
+        *self.statements[id as usize].get_or_insert_with(|| recorder.statement(loc, How::default()))
     }
 
     fn chunks_of(&mut self, operand: &'a Operand, ranks: &mut Vec<i64>) -> Run<Chunks> {
