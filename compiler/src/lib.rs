@@ -24,11 +24,21 @@ pub mod dtype;
 
 pub mod domain;
 
+pub mod options;
+
+pub mod contract;
+
 pub mod program;
+
+mod positions;
 
 pub mod record;
 
 pub mod recording;
+
+mod aliasing;
+
+mod transport;
 
 pub mod collective;
 

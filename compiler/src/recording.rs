@@ -16,11 +16,12 @@ pub mod tape;
 
 pub use movement::{Chunks, EveryRank, RanksOf};
 
+use crate::collective::Setting;
 use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
 use crate::ids::Rank;
 use crate::kind::{Kind, Shape};
 use crate::program::{Program, TrailId, Trails};
-use crate::record::Recorder;
+use crate::record::{Header, RawSite, Recorder};
 
 /// What one run may cost: a statement, an iteration and a call cost 1 each, and so does every chunk that an operation
 /// reads or stores. (A ring all-reduce over 512 ranks costs 3 million.)
@@ -64,24 +65,24 @@ pub struct Head<'a> {
     pub source: &'a SourceFile,
 }
 
-/// Runs a collective for `ranks` ranks: `chunks` for the number of chunks of a unit, then `body`.
+/// Runs a collective: `chunks` for the number of chunks of a unit, then `body`.
 ///
 /// # Errors
 /// All findings of the run.
 pub fn run(
     head: &Head<'_>,
-    ranks: u32,
+    setting: &Setting,
     chunks: impl FnOnce(&mut Recording) -> Run<i64> + Send,
     body: impl FnOnce(&mut Recording) -> Run<()> + Send,
 ) -> Result<Program, Vec<Diagnostic>> {
     if !head.calls {
-        return run_here(head, ranks, chunks, body);
+        return run_here(head, setting, chunks, body);
     }
     // Fns may call themselves, for which the caller's stack may be too small.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || run_here(head, ranks, chunks, body));
+            .spawn_scoped(scope, || run_here(head, setting, chunks, body));
         match thread.map(|thread| thread.join()) {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -95,11 +96,12 @@ pub fn run(
 
 fn run_here(
     head: &Head<'_>,
-    ranks: u32,
+    setting: &Setting,
     chunks: impl FnOnce(&mut Recording) -> Run<i64>,
     body: impl FnOnce(&mut Recording) -> Run<()>,
 ) -> Result<Program, Vec<Diagnostic>> {
-    let shape = Shape { kind: head.kind, ranks, chunks: 1, in_place: head.in_place, root: Rank(0) };
+    let root = Rank(setting.root);
+    let shape = Shape { in_place: head.in_place, root, ..Shape::new(head.kind, setting.ranks, 1) };
     let chunks = Recording::new(head, shape).unit(head, chunks).map_err(|Stop(finding)| vec![*finding])?;
     let mut recording = Recording::new(head, Shape { chunks, ..shape });
     let end = body(&mut recording);
@@ -115,8 +117,8 @@ pub struct Recording {
     iterations: Vec<Iteration>,
     /// The open calls of nested fns.
     calls: Vec<Loc>,
-    /// The rank named by the innermost `#[on(..)]`.
-    on: Option<i64>,
+    /// Where operations run, as the innermost attributes say.
+    site: RawSite,
     /// The statement being run.
     loc: Loc,
     budget: u64,
@@ -149,14 +151,14 @@ pub struct Loop {
 
 impl Recording {
     fn new(head: &Head<'_>, shape: Shape) -> Recording {
-        let recorder =
-            Recorder::new(head.name.to_owned(), shape, head.divisible, head.source.clone(), head.name_loc);
+        let header = Header::new(head.name, shape, head.source.clone(), head.name_loc);
+        let recorder = Recorder::new(Header { divisible: head.divisible, ..header });
         Recording {
             shape,
             recorder,
             iterations: Vec::new(),
             calls: Vec::new(),
-            on: None,
+            site: RawSite::default(),
             loc: head.name_loc,
             budget: BUDGET,
             longest: units_of(&shape).saturating_mul(shape.chunks),
@@ -230,7 +232,7 @@ impl Recording {
 
     /// Lets a rank, or by `None` the usual one, execute what follows. Gives what held before.
     pub fn on(&mut self, rank: Option<i64>) -> Option<i64> {
-        std::mem::replace(&mut self.on, rank)
+        std::mem::replace(&mut self.site.on, rank)
     }
 
     /// Makes the name of a loop's variable known.
@@ -336,9 +338,8 @@ impl Recording {
         let trail = self.trail();
         let context = Context {
             ranks: self.shape.ranks,
-            also: Vec::new(),
             iteration: self.recorder.trails().describe(trail),
-            more: String::new(),
+            ..Context::default()
         };
         let finding = Diagnostic::new(check, self.loc, message).context(context);
         match self.calls.last() {

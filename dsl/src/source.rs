@@ -5,7 +5,7 @@ use crate::diagnose::Places;
 use crate::eval;
 use crate::syntax::{self, Definition};
 use proc_macro2::{LexError, TokenStream};
-use quadrille_compiler::collective::{Collective, Evaluate};
+use quadrille_compiler::collective::{Collective, Evaluate, Setting};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use quadrille_compiler::program::Program;
 use std::sync::Arc;
@@ -137,6 +137,10 @@ pub(crate) fn collective(definition: Arc<Definition>, source: SourceFile) -> Col
         in_place: options.in_place,
         ranks: options.ranks.clone(),
         only: options.only,
+        root: 0,
+        params: Vec::new(),
+        schedules: Vec::new(),
+        chosen: 0,
         source: source.clone(),
         name_loc: definition.name_loc,
         evaluate: Arc::new(Parsed { definition, source }),
@@ -149,7 +153,7 @@ struct Parsed {
 }
 
 impl Evaluate for Parsed {
-    fn program(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
-        eval::program(&self.definition, &self.source, ranks)
+    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+        eval::program(&self.definition, &self.source, setting)
     }
 }

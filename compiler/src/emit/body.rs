@@ -176,7 +176,7 @@ fn code(
             ("a signal".to_owned(), signals)
         }
         KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "block_sync();\n".to_owned()),
-        KernelAction::Move { sources, dests } => {
+        KernelAction::Move { sources, dests, size_of } => {
             let statement = ahead.unwrap_or("a move");
             let comment = match (step.iteration.is_empty(), class.members.as_slice()) {
                 (true, _) => statement.to_owned(),
@@ -185,7 +185,7 @@ fn code(
             };
             let from = addresses(sources, tables);
             let to = addresses(dests, tables);
-            let start = tables.expression(&sources[0].start);
+            let start = tables.expression(size_of);
             let code = format!(
                 "// {comment}\nmove<T, Op, {}, {}>(\n    {{{from}}},\n    {{{to}}},\n    chunks.length({start}, {}));\n",
                 sources.len(),
@@ -238,9 +238,11 @@ fn addresses(operands: &[Operand], tables: &mut Tables) -> String {
         let table = match operand.buffer {
             Buffer::Input => "input",
             Buffer::Output | Buffer::Data => "output",
+            Buffer::Scratch => "scratch",
         };
+        let at = if operand.buffer == Buffer::Scratch { "slot" } else { "at" };
         let (rank, start) = (tables.expression(&operand.rank), tables.expression(&operand.start));
-        format!("chunks.at(p.{table}[{rank}], {start})")
+        format!("chunks.{at}(p.{table}[{rank}], {start})")
     };
     let list: Vec<String> = operands.iter().map(address).collect();
     list.join(",\n     ")

@@ -4,7 +4,7 @@ use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Opera
 use crate::abi::CounterKind;
 use crate::ids::{Buffer, Place, Slice};
 use crate::program::{Program, StatementId};
-use crate::schedule::{Action, Block, Counter, Schedule, Step};
+use crate::schedule::{Action, Block, Counter, Schedule, Step, sizing};
 use rustc_hash::FxHashMap;
 
 /// What all members of a class share: everything but ranks, blocks and chunks.
@@ -74,7 +74,7 @@ fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signatur
                 StepShape::Wait(arrivals.iter().map(|a| (link(a.counter).0, a.value)).collect())
             }
             Action::Signal(counters) => StepShape::Signal(counters.iter().map(|&c| link(c)).collect()),
-            Action::Move { sources, dests } => {
+            Action::Move { sources, dests, .. } => {
                 let shape = |slices: &[Slice]| slices.iter().map(|s| (s.buffer, s.len)).collect();
                 StepShape::Move { sources: shape(sources), dests: shape(dests) }
             }
@@ -127,6 +127,7 @@ fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, 
             StepShape::Move { sources, dests } => KernelAction::Move {
                 sources: operands(step_sources, sources),
                 dests: operands(step_dests, dests),
+                size_of: fit(shape.chunks, &|m| size_of(&m.block.steps[i])),
             },
         };
         let origin = members.first().and_then(|m| m.block.steps[i].origin);
@@ -134,6 +135,16 @@ fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, 
         KernelStep { action, statement: *statement, origin, iteration: iteration.unwrap_or_default() }
     });
     Class { steps: steps.collect(), members: places, links }
+}
+
+/// A chunk that has the size of the first chunk moved.
+fn size_of(step: &Step) -> u32 {
+    match &step.action {
+        Action::Move { sources, dests, position } => {
+            sizing(sources, dests).map_or(*position, |slice| slice.start)
+        }
+        _ => 0,
+    }
 }
 
 fn step_sources(step: &Step) -> &[Slice] {

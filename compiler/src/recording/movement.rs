@@ -6,8 +6,8 @@
 use super::{Recording, Run};
 use crate::diagnostic::Check;
 use crate::ids::Buffer;
-use crate::program::{StatementId, TrailId};
-use crate::record::RawSlice;
+use crate::options::How;
+use crate::record::{Origin, RawSlice};
 use std::ops::Range;
 
 /// Memory that statements use one after the other.
@@ -123,8 +123,9 @@ impl Recording {
         let source_count = if reduce { sources[0].ranks.len() } else { sources.len() };
         // One operation reads everything and stores to all ranks if they store the same value and one rank executes.
         let same = !pairwise && !accumulate;
-        let split = dest.many && !(same && (source_count == 1 || self.on.is_some()));
-        let (statement, trail) = (self.recorder.statement(self.loc), self.trail());
+        let split = dest.many && !(same && (source_count == 1 || self.site.on.is_some()));
+        let statement = self.recorder.statement(self.loc, How::default());
+        let origin = Origin { statement, trail: self.trail() };
         for i in 0..dest_count {
             operands.dests.push(operands.slice(dest, i));
         }
@@ -149,19 +150,19 @@ impl Recording {
             operands.ends.push(operands.sources.len());
         }
         if !split {
-            self.recorder.record(statement, trail, &operands.sources, &operands.dests, self.on);
+            self.recorder.record(origin, &operands.sources, &operands.dests, self.site);
             return Ok(());
         }
         if self.separate(operands, same) {
-            self.record_each(operands, statement, trail);
+            self.record_each(operands, origin);
         }
         Ok(())
     }
 
-    fn record_each(&mut self, operands: &Operands, statement: StatementId, trail: TrailId) {
+    fn record_each(&mut self, operands: &Operands, origin: Origin) {
         let mut start = 0;
         for (dest, &end) in operands.dests.iter().zip(&operands.ends) {
-            self.recorder.record(statement, trail, &operands.sources[start..end], &[*dest], self.on);
+            self.recorder.record(origin, &operands.sources[start..end], &[*dest], self.site);
             start = end;
         }
     }

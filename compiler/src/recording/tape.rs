@@ -15,7 +15,7 @@
 use super::arithmetic::{Binary, IntType, Unary};
 use super::steps::Steps;
 use super::{Chunks, Head, Loop, RanksOf, Recording, Run, Stop, run};
-use crate::collective::{Collective, Evaluate};
+use crate::collective::{Collective, Evaluate, Setting};
 use crate::diagnostic::{Check, Diagnostic, Loc, Position, SourceFile};
 use crate::ids::Buffer;
 use crate::kind::Kind;
@@ -72,6 +72,10 @@ impl Body {
             in_place: self.in_place,
             ranks: self.ranks.to_vec(),
             only: self.only,
+            root: 0,
+            params: Vec::new(),
+            schedules: Vec::new(),
+            chosen: 0,
             source: source.clone(),
             name_loc: loc(self.name_place),
             evaluate: Arc::new(Compiled { body: self, source }),
@@ -85,7 +89,7 @@ struct Compiled {
 }
 
 impl Evaluate for Compiled {
-    fn program(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
         let body = &self.body;
         let head = Head {
             name: body.name,
@@ -99,7 +103,7 @@ impl Evaluate for Compiled {
         };
         run(
             &head,
-            ranks,
+            setting,
             |recording| (body.chunks)(&Tape::new(body.places, recording)),
             |recording| (body.body)(&Tape::new(body.places, recording)),
         )

@@ -232,7 +232,7 @@ mod tests {
     use crate::kind::Kind;
 
     fn values(ranks: u32, chunks: u32) -> (Values, impl Fn(u32, u32) -> Contribution) {
-        let shape = Shape { kind: Kind::AllReduce, ranks, chunks, in_place: false, root: Rank(0) };
+        let shape = Shape::new(Kind::AllReduce, ranks, chunks);
         (Values::new(&shape), |rank, chunk| Contribution { rank: Rank(rank), chunk })
     }
 

@@ -6,15 +6,16 @@ mod movement;
 mod values;
 
 use crate::syntax::{Definition, Function};
+use quadrille_compiler::collective::Setting;
 use quadrille_compiler::diagnostic::{Diagnostic, SourceFile};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::recording::{self, Head, LoopName, Recording, Run};
 
-/// The program of `definition` for `ranks` ranks. All findings of the run otherwise.
+/// The program of `definition` in a setting. All findings of the run otherwise.
 pub(crate) fn program(
     definition: &Definition,
     source: &SourceFile,
-    ranks: u32,
+    setting: &Setting,
 ) -> Result<Program, Vec<Diagnostic>> {
     let options = &definition.options;
     let head = Head {
@@ -29,7 +30,7 @@ pub(crate) fn program(
     };
     recording::run(
         &head,
-        ranks,
+        setting,
         |recording| Evaluator::new(definition, recording).body(&definition.chunks),
         |recording| Evaluator::new(definition, recording).body(&definition.body).map(|_| ()),
     )

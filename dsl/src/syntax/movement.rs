@@ -200,6 +200,7 @@ impl Parser {
             return None;
         };
         match (buffer, self.in_place) {
+            (Buffer::Scratch, _) => Some(buffer),
             (Buffer::Data, Some(true)) | (Buffer::Input | Buffer::Output, Some(false)) | (_, None) => {
                 Some(buffer)
             }
