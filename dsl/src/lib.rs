@@ -24,5 +24,5 @@ mod expand;
 
 mod source;
 
-pub use expand::expand;
+pub use expand::{expand, expand_unproved};
 pub use source::parse_file;
