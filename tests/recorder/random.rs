@@ -611,6 +611,10 @@ impl Writer {
             0..=11 => {
                 let op = self.random.pick(&["+", "+", "-", "*", "/", "%"]);
                 let (left, right) = (self.value(Type::Int), self.value(Type::Int));
+                // Most runs are to go on.
+                let rarely_zero = matches!(op, "/" | "%") && !self.random.one_in(8);
+                let right =
+                    if rarely_zero { self.random.pick(&["RANKS", "3", "(-2)"]).to_owned() } else { right };
                 format!("({left} {op} {right})")
             }
             12..=13 => {
@@ -623,10 +627,14 @@ impl Writer {
             }
             15..=17 => {
                 let method = self.random.pick(&["min", "max", "div_ceil", "rem_euclid"]);
-                format!("({}).{method}({})", self.value(Type::Int), self.value(Type::Int))
+                let divides = method.contains('_') && !self.random.one_in(8);
+                let argument = if divides { "RANKS".to_owned() } else { self.value(Type::Int) };
+                format!("({}).{method}({argument})", self.value(Type::Int))
             }
             18 => format!("({}).pow({})", self.value(Type::Int), self.random.below(4)),
-            19 => format!("({}).{}()", self.value(Type::Int), self.random.pick(&["abs", "abs", "ilog2"])),
+            19 => {
+                format!("({}).{}()", self.value(Type::Int), self.random.pick(&["abs", "abs", "abs", "ilog2"]))
+            }
             20..=21 => {
                 let ty = self.random.pick(&INTEGERS);
                 let of = if self.random.one_in(2) { Type::Int } else { Type::Bool };
