@@ -24,6 +24,8 @@ pub mod dtype;
 
 pub mod domain;
 
+pub mod size;
+
 pub mod options;
 
 pub mod contract;
@@ -33,6 +35,8 @@ pub mod program;
 mod positions;
 
 pub mod record;
+
+pub mod recording;
 
 mod aliasing;
 
