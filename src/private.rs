@@ -2,7 +2,8 @@
 
 pub use quadrille_compiler::ids::Buffer;
 pub use quadrille_compiler::kind::Kind;
+pub use quadrille_compiler::options::{How, Protocol, ScheduleOptions, Transport};
 pub use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
 pub use quadrille_compiler::recording::steps::Steps;
-pub use quadrille_compiler::recording::tape::{Body, Tape, is_power_of_two, length};
-pub use quadrille_compiler::recording::{EveryRank, Stop};
+pub use quadrille_compiler::recording::tape::{Body, Tape, given, is_power_of_two, length, loc, sum};
+pub use quadrille_compiler::recording::{EveryRank, Sources, Stop};

@@ -24,6 +24,8 @@ pub mod dtype;
 
 pub mod domain;
 
+pub mod size;
+
 pub mod options;
 
 pub mod contract;
@@ -39,6 +41,8 @@ pub mod recording;
 mod aliasing;
 
 mod transport;
+
+pub mod scaling;
 
 pub mod collective;
 

@@ -5,12 +5,13 @@ mod promise;
 mod simultaneous;
 
 use crate::contract::Contract;
-use crate::diagnostic::{Check, Diagnostic, Loc, SourceFile};
+use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
 use crate::ids::{Buffer, Slice};
 use crate::kind::{Kind, Shape};
 use crate::options::How;
 use crate::positions::Positions;
 use crate::program::{Op, Program, Site, Statement, StatementId, TrailId, Trails};
+use crate::scaling::Scaling;
 use crate::verify;
 use crate::verify::findings::{Findings, Unit, in_source_order};
 use crate::verify::out_of_bounds::{self, Dests, Places, Sources};
@@ -76,7 +77,7 @@ pub struct Header {
 #[derive(Debug)]
 pub struct Recorder {
     program: Program,
-    known: FxHashMap<Loc, StatementId>,
+    known: FxHashMap<(Loc, How), StatementId>,
     findings: Findings,
     positions: Positions,
     staging: Staging,
@@ -133,19 +134,29 @@ impl Recorder {
         Recorder {
             positions: Positions::new(&shape),
             staging: Staging::new(&shape),
-            known: program.statements.iter().zip(0..).map(|(s, id)| (s.loc, StatementId(id))).collect(),
+            known: program
+                .statements
+                .iter()
+                .zip(0..)
+                .map(|(s, id)| ((s.loc, s.how), StatementId(id)))
+                .collect(),
             findings: Findings::default(),
             program: Program { shape, ops: Vec::new(), ..program.clone() },
         }
     }
 
-    /// The statement at `loc`; the same place gives the same statement. `how` is said once, the first time.
+    /// The statement at `loc`, carried out as `how` says; the same two give the same statement.
     pub fn statement(&mut self, loc: Loc, how: How) -> StatementId {
-        *self.known.entry(loc).or_insert_with(|| {
+        *self.known.entry((loc, how)).or_insert_with(|| {
             let text = self.program.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
             self.program.statements.push(Statement { loc, text, how });
             StatementId(self.program.statements.len() as u32 - 1)
         })
+    }
+
+    /// The world that findings are shown for, outside iterations.
+    pub fn context(&self) -> Context {
+        self.program.context()
     }
 
     /// The iterations, to enter them.
@@ -251,6 +262,7 @@ impl Recorder {
                 dests: dests.iter().map(part).collect(),
                 position,
                 site,
+                scaling: Scaling::default(),
             };
             self.positions.stored(&op);
             self.program.ops.push(op);

@@ -14,18 +14,29 @@ mod movement;
 
 pub mod tape;
 
-pub use movement::{Chunks, EveryRank, RanksOf};
+mod sizes;
+
+pub use movement::{Chunks, EveryRank, RanksOf, Sources};
+pub use sizes::Size;
 
 use crate::collective::Setting;
 use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
-use crate::ids::Rank;
 use crate::kind::{Kind, Shape};
+use crate::options::How;
 use crate::program::{Program, TrailId, Trails};
 use crate::record::{Header, RawSite, Recorder};
 
-/// What one run may cost: a statement, an iteration and a call cost 1 each, and so does every chunk that an operation
-/// reads or stores. (A ring all-reduce over 512 ranks costs 3 million.)
-const BUDGET: u64 = 10_000_000;
+/// What one run may cost, in steps: a statement, an iteration and a call are one each, and so is every chunk that an
+/// operation reads or stores. (A ring all-reduce over 512 ranks takes 11 million.) A loop without end is stopped within
+/// a second or two, also in a build without optimization.
+const BUDGET: u64 = 20_000_000;
+
+/// The steps that an operation takes beside those of its chunks: recording it takes as long.
+const OPERATION: u64 = 16;
+
+/// A `while` that goes round more often than this in a run that ends for its cost is taken for an endless one: any
+/// world has fewer ranks, and their squares are reached by nested loops.
+const ENDLESS: i64 = 10_000;
 
 /// How deep nested fns may call each other.
 const CALLS_LIMIT: usize = 256;
@@ -33,9 +44,6 @@ const CALLS_LIMIT: usize = 256;
 /// The stack on which nested fns are run: room for [`CALLS_LIMIT`] calls of fns as deeply nested as the parser lets
 /// through, also in a build without optimization. Memory that is not touched is not taken.
 const STACK_BYTES: usize = 256 << 20;
-
-/// The most chunks a collective may have in all buffers of all ranks.
-const CHUNKS_LIMIT: u128 = 1 << 24;
 
 /// The run is over; the finding says why.
 #[derive(Debug)]
@@ -51,38 +59,42 @@ pub struct Head<'a> {
     pub name: &'a str,
     /// Where the name stands.
     pub name_loc: Loc,
-    /// What errors in the number of chunks stand on.
-    pub chunks_loc: Loc,
     /// The collective's kind.
     pub kind: Kind,
     /// One buffer named `data` instead of `input` and `output`.
     pub in_place: bool,
     /// Whether counts are promised to be multiples of the number of chunks.
     pub divisible: bool,
+    /// Whether results are promised to depend on neither rank, message size nor schedule.
+    pub reproducible: bool,
+    /// Where the sizes stand that the attribute gives, by [`Size`]; the name where it says nothing.
+    pub sizes: [Loc; 3],
+    /// The names of the parameters.
+    pub params: &'a [&'a str],
     /// Whether the body has fns of its own, which may call themselves.
     pub calls: bool,
     /// The text that locations point into.
     pub source: &'a SourceFile,
 }
 
-/// Runs a collective: `chunks` for the number of chunks of a unit, then `body`.
+/// Runs a collective in a setting: `size` for every [`Size`], then `body`.
 ///
 /// # Errors
 /// All findings of the run.
 pub fn run(
     head: &Head<'_>,
     setting: &Setting,
-    chunks: impl FnOnce(&mut Recording) -> Run<i64> + Send,
+    size: impl Fn(Size, &mut Recording) -> Run<i64> + Send,
     body: impl FnOnce(&mut Recording) -> Run<()> + Send,
 ) -> Result<Program, Vec<Diagnostic>> {
     if !head.calls {
-        return run_here(head, setting, chunks, body);
+        return run_here(head, setting, size, body);
     }
     // Fns may call themselves, for which the caller's stack may be too small.
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()
             .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || run_here(head, setting, chunks, body));
+            .spawn_scoped(scope, || run_here(head, setting, size, body));
         match thread.map(|thread| thread.join()) {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -97,13 +109,11 @@ pub fn run(
 fn run_here(
     head: &Head<'_>,
     setting: &Setting,
-    chunks: impl FnOnce(&mut Recording) -> Run<i64>,
+    size: impl Fn(Size, &mut Recording) -> Run<i64>,
     body: impl FnOnce(&mut Recording) -> Run<()>,
 ) -> Result<Program, Vec<Diagnostic>> {
-    let root = Rank(setting.root);
-    let shape = Shape { in_place: head.in_place, root, ..Shape::new(head.kind, setting.ranks, 1) };
-    let chunks = Recording::new(head, shape).unit(head, chunks).map_err(|Stop(finding)| vec![*finding])?;
-    let mut recording = Recording::new(head, Shape { chunks, ..shape });
+    let shape = sizes::shape(head, setting, size).map_err(|Stop(finding)| vec![*finding])?;
+    let mut recording = Recording::new(head, setting, shape);
     let end = body(&mut recording);
     recording.finish(end.err())
 }
@@ -112,13 +122,15 @@ fn run_here(
 #[derive(Debug)]
 pub struct Recording {
     shape: Shape,
+    /// The values of the collective's parameters.
+    params: Vec<i64>,
     recorder: Recorder,
     /// The iterations of all open loops, outermost first.
     iterations: Vec<Iteration>,
     /// The open calls of nested fns.
     calls: Vec<Loc>,
-    /// Where operations run, as the innermost attributes say.
-    site: RawSite,
+    /// What the attributes around the statement say.
+    attributes: Attributes,
     /// The statement being run.
     loc: Loc,
     budget: u64,
@@ -137,6 +149,15 @@ struct Iteration {
     node: Option<TrailId>,
 }
 
+/// What attributes say of the statements below and inside them; the innermost counts, one by one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Attributes {
+    /// `#[on(..)]`, `#[channel(..)]`, `#[block(..)]`.
+    pub site: RawSite,
+    /// `#[schedule(..)]`, `#[multimem]`.
+    pub how: How,
+}
+
 /// The number of a loop variable's name.
 #[derive(Clone, Copy, Debug)]
 pub struct LoopName(u32);
@@ -150,42 +171,27 @@ pub struct Loop {
 }
 
 impl Recording {
-    fn new(head: &Head<'_>, shape: Shape) -> Recording {
-        let header = Header::new(head.name, shape, head.source.clone(), head.name_loc);
-        let recorder = Recorder::new(Header { divisible: head.divisible, ..header });
+    fn new(head: &Head<'_>, setting: &Setting, shape: Shape) -> Recording {
+        let params = head.params.iter().map(|&name| name.to_owned()).zip(setting.params.iter().copied());
+        let recorder = Recorder::new(Header {
+            params: params.collect(),
+            divisible: head.divisible,
+            reproducible: head.reproducible,
+            ..Header::new(head.name, shape, head.source.clone(), head.name_loc)
+        });
         Recording {
             shape,
+            params: setting.params.clone(),
             recorder,
             iterations: Vec::new(),
             calls: Vec::new(),
-            site: RawSite::default(),
+            attributes: Attributes::default(),
             loc: head.name_loc,
             budget: BUDGET,
-            longest: units_of(&shape).saturating_mul(shape.chunks),
+            longest: sizes::longest(&shape),
             overlaps: Vec::new(),
             operands: movement::Operands::default(),
         }
-    }
-
-    /// The number of chunks of a unit, as `count` yields it.
-    fn unit(mut self, head: &Head<'_>, count: impl FnOnce(&mut Recording) -> Run<i64>) -> Run<u32> {
-        self.loc = head.chunks_loc;
-        let chunks = count(&mut self)?;
-        let count = u32::try_from(chunks).ok().filter(|chunks| *chunks > 0);
-        let Some(count) = count else {
-            let message = format!("`{}` is {chunks}", head.source.slice(head.chunks_loc));
-            let finding =
-                self.finding(Check::Requirement, message).note("a unit of a message has at least one chunk");
-            return Err(Stop(Box::new(finding)));
-        };
-        let shape = Shape { chunks: count, ..self.shape };
-        let buffers = shape.buffers().len() as u128;
-        let total = buffers * u128::from(units_of(&shape)) * u128::from(count) * u128::from(shape.ranks);
-        if total > CHUNKS_LIMIT {
-            let message = format!("the buffers of all ranks have {total} chunks, more than {CHUNKS_LIMIT}");
-            return Err(self.stop(Check::Arithmetic, message));
-        }
-        Ok(count)
     }
 
     fn finish(self, stop: Option<Stop>) -> Result<Program, Vec<Diagnostic>> {
@@ -214,6 +220,26 @@ impl Recording {
         self.shape.ranks.into()
     }
 
+    /// `ROOT`.
+    pub fn root(&self) -> i64 {
+        self.shape.root.0.into()
+    }
+
+    /// `NODES`.
+    pub fn nodes(&self) -> i64 {
+        self.shape.nodes.into()
+    }
+
+    /// `LOCAL_RANKS`.
+    pub fn local_ranks(&self) -> i64 {
+        (self.shape.ranks / self.shape.nodes.max(1)).into()
+    }
+
+    /// The value of a parameter, by its place in the attribute; 0 if there is none.
+    pub fn param(&self, index: usize) -> i64 {
+        self.params.get(index).copied().unwrap_or(0)
+    }
+
     /// The statement being run.
     pub fn loc(&self) -> Loc {
         self.loc
@@ -230,9 +256,27 @@ impl Recording {
         self.spend(1)
     }
 
-    /// Lets a rank, or by `None` the usual one, execute what follows. Gives what held before.
-    pub fn on(&mut self, rank: Option<i64>) -> Option<i64> {
-        std::mem::replace(&mut self.site.on, rank)
+    /// Puts attributes around what follows. Gives what held before, for [`Recording::restore`].
+    pub fn attributes(&mut self, inner: &Attributes) -> Attributes {
+        let outer = self.attributes;
+        let (site, how) = (&outer.site, &outer.how);
+        self.attributes = Attributes {
+            site: RawSite {
+                on: inner.site.on.or(site.on),
+                channel: inner.site.channel.or(site.channel),
+                block: inner.site.block.or(site.block),
+            },
+            how: How {
+                protocol: inner.how.protocol.or(how.protocol),
+                transport: inner.how.transport.or(how.transport),
+            },
+        };
+        outer
+    }
+
+    /// Ends what [`Recording::attributes`] began.
+    pub fn restore(&mut self, outer: Attributes) {
+        self.attributes = outer;
     }
 
     /// Makes the name of a loop's variable known.
@@ -325,22 +369,31 @@ impl Recording {
             }
             None => {
                 self.budget = 0;
-                Err(self.stop(
-                    Check::Arithmetic,
-                    format!("more than {BUDGET} statements, iterations and moved chunks are evaluated"),
-                ))
+                let message = format!("the evaluation takes more than {BUDGET} steps");
+                let mut stop = self.stop(Check::Arithmetic, message);
+                let steps = "a statement, an iteration, a call and a moved chunk are a step each";
+                stop.0.notes.push(format!("{steps}, an operation is {OPERATION} more"));
+                stop.0.help = self.endless();
+                Err(stop)
             }
         }
+    }
+
+    /// What to do where a `while` has taken most of the budget.
+    fn endless(&mut self) -> Option<String> {
+        let name = self.loop_name("while").0;
+        let loops = self.iterations.iter().filter(|iteration| iteration.name.0 == name);
+        let rounds = loops.map(|iteration| iteration.value).max()?;
+        (rounds > ENDLESS).then(|| {
+            format!("the `while` has gone round {rounds} times: see that its condition becomes false")
+        })
     }
 
     /// A finding here and now.
     fn finding(&mut self, check: Check, message: String) -> Diagnostic {
         let trail = self.trail();
-        let context = Context {
-            ranks: self.shape.ranks,
-            iteration: self.recorder.trails().describe(trail),
-            ..Context::default()
-        };
+        let iteration = self.recorder.trails().describe(trail);
+        let context = Context { iteration, ..self.recorder.context() };
         let finding = Diagnostic::new(check, self.loc, message).context(context);
         match self.calls.last() {
             Some(call) => finding.note(format!("called at {call}")),
@@ -367,10 +420,4 @@ impl Recording {
         }
         trail
     }
-}
-
-/// Units of the larger of one rank's buffers.
-fn units_of(shape: &Shape) -> u32 {
-    let (input, output) = shape.kind.units(shape.ranks);
-    input.max(output)
 }

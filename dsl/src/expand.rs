@@ -3,12 +3,13 @@
 
 use crate::depth;
 use crate::diagnose::Places;
-use crate::rewrite::{Rewritten, rewrite};
+use crate::rewrite::{Rewritten, Source, rewrite, schedule};
 use crate::source;
-use crate::syntax::{self, Definition, Options, SCHEDULE_ATTRIBUTES};
+use crate::syntax::{self, Definition, Notes, Options, SCHEDULE_ATTRIBUTES};
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Diagnostic, Loc, SourceFile};
+use quadrille_compiler::recording::Size;
 use quote::{ToTokens, quote};
 use std::sync::Arc;
 use syn::{Item, ItemFn, Meta};
@@ -47,7 +48,8 @@ fn expand_if(
         Err(_) => return item,
     };
     let embedded = Embedded::new(&options, &item);
-    let syntax::Parsed { definition, mut places } = syntax::parse(options.clone(), item.clone(), 0);
+    let syntax::Parsed { definition, notes, mut places } =
+        syntax::parse(options.clone(), item.clone(), &[], 0);
     let checked = definition.and_then(|definition| {
         let definition = Arc::new(definition);
         let collective = source::collective(definition.clone(), embedded.source.clone());
@@ -56,8 +58,21 @@ fn expand_if(
     });
     match checked {
         Ok(definition) => {
-            let rewritten = rewrite(syntax::chunks(options).as_ref(), &item, &mut places);
-            leave(&item, compiled(&item.sig.ident, &definition, &rewritten, &embedded))
+            let again = if embedded.laid_out { None } else { embedded.read_again() };
+            let source = source_of(options, &item, &definition, &notes);
+            let source = Source { again: again.as_ref().map(|(_, again)| again), ..source };
+            let rewritten = rewrite(&source, &mut places);
+            // Text that is read in another way than the tokens serves no place.
+            let mut again = again.filter(|(_, again)| again.sites.len() == rewritten.sites.len());
+            if let Some((again, _)) = &mut again {
+                // They stand outside the text.
+                again.options.schedules.clone_from(&definition.options.schedules);
+            }
+            let (definition, sites) = match &again {
+                Some((definition, again)) => (definition, &again.sites),
+                None => (&*definition, &rewritten.sites),
+            };
+            leave(&item, compiled(&item.sig.ident, definition, &rewritten, sites, &embedded.source))
         }
         Err(findings) => {
             let errors = places.compile_errors(&findings);
@@ -67,37 +82,53 @@ fn expand_if(
     }
 }
 
+/// What of a parsed collective is rewritten.
+fn source_of<'a>(
+    options: TokenStream,
+    item: &'a ItemFn,
+    definition: &'a Definition,
+    notes: &'a Notes,
+) -> Source<'a> {
+    let sizes = Size::ALL.map(|size| syntax::size(options.clone(), size));
+    let params = definition.options.params.iter().map(|param| param.name.as_str()).collect();
+    Source { sizes, item, params, notes, again: None }
+}
+
 /// The body of the item: the rewritten fn, and the collective that runs it.
 fn compiled(
     name: &Ident,
     definition: &Definition,
     rewritten: &Rewritten,
-    embedded: &Embedded,
+    sites: &[Loc],
+    source: &SourceFile,
 ) -> TokenStream {
-    let again = if embedded.laid_out { None } else { embedded.read_again(rewritten) };
-    let (definition, sites) = match &again {
-        Some((definition, sites)) => (definition, sites),
-        None => (definition, &rewritten.sites),
-    };
-    let SourceFile { path, first_line, text } = &embedded.source;
-    let (path, text) = (&**path, &**text);
-    let options = &definition.options;
-    let (kind, ranks) = (Ident::new(&format!("{:?}", options.kind), Span::call_site()), &options.ranks);
-    let Options { in_place, divisible, only, .. } = options;
-    let (name_place, chunks_place) = (place(definition.name_loc), place(options.chunks_loc));
-    let Rewritten { chunks, body, calls, .. } = rewritten;
+    let SourceFile { path, first_line, text } = source;
+    let (path, text, fn_name) = (&**path, &**text, &definition.name);
+    let Options { kind, ranks, in_place, divisible, only, reproducible, root, params, schedules, size_locs } =
+        &definition.options;
+    let kind = Ident::new(&format!("{kind:?}"), Span::call_site());
+    let params = params.iter().map(|param| {
+        let (name, values) = (&param.name, &param.values);
+        quote!((#name, &[#(#values),*]))
+    });
+    let schedules = schedules.iter().map(schedule);
+    let (name_place, size_places) = (place(definition.name_loc), size_locs.map(place));
+    let Rewritten { sizes, body, calls, .. } = rewritten;
     let places = sites.iter().map(|site| place(*site));
-    let fn_name = &definition.name;
     quote! {
         #[allow(clippy::all, non_snake_case, reason = "made from a body that is checked as it was written")]
         #body
         ::quadrille::__private::Body {
             name: #fn_name,
             name_place: #name_place,
-            chunks_place: #chunks_place,
+            size_places: [#(#size_places),*],
             kind: ::quadrille::__private::Kind::#kind,
             in_place: #in_place,
             divisible: #divisible,
+            reproducible: #reproducible,
+            root: #root,
+            params: &[#(#params),*],
+            schedules: &[#(#schedules),*],
             ranks: &[#(#ranks),*],
             only: #only,
             calls: #calls,
@@ -105,14 +136,15 @@ fn compiled(
             first_line: #first_line,
             text: #text,
             places: &[#(#places),*],
-            chunks: #chunks,
+            sizes: [#(#sizes),*],
             body: #name,
         }
         .collective()
     }
 }
 
-fn place(loc: Loc) -> TokenStream {
+/// A place as numbers.
+pub(crate) fn place(loc: Loc) -> TokenStream {
     let numbers = [loc.start.line, loc.start.column, loc.end.line, loc.end.column];
     let numbers = numbers.map(Literal::u32_unsuffixed);
     quote!([#(#numbers),*])
@@ -172,21 +204,22 @@ impl Embedded {
     }
 
     /// The collective with its places in the embedded text, where the tokens have others; `None` where the text is
-    /// read in another way than the tokens.
-    fn read_again(&self, rewritten: &Rewritten) -> Option<(Definition, Vec<Loc>)> {
+    /// none.
+    fn read_again(&self) -> Option<(Definition, Rewritten)> {
         // rustc's own lexer gives every token of a text one place.
         proc_macro2::fallback::force();
         let read = || {
             let lines_before = self.source.first_line.saturating_sub(1);
             let mut item = syn::parse_str::<ItemFn>(&self.source.text).ok()?;
             let options = source::take_options(&mut item)?;
-            let mut parsed = syntax::parse(options.clone(), item.clone(), lines_before);
-            let again = rewrite(syntax::chunks(options).as_ref(), &item, &mut parsed.places);
-            Some((parsed.definition.ok()?, again.sites))
+            let parsed = syntax::parse(options.clone(), item.clone(), &[], lines_before);
+            let (definition, mut places) = (parsed.definition.ok()?, parsed.places);
+            let again = rewrite(&source_of(options, &item, &definition, &parsed.notes), &mut places);
+            Some((definition, again))
         };
         let again = read();
         proc_macro2::fallback::unforce();
-        again.filter(|(_, sites)| sites.len() == rewritten.sites.len())
+        again
     }
 }
 

@@ -94,7 +94,7 @@ impl Found {
 
     fn item_fn(&mut self, mut item: ItemFn, source: &SourceFile) {
         let Some(options) = take_options(&mut item) else { return };
-        match syntax::parse(options, item, 0).definition {
+        match syntax::parse(options, item, &[], 0).definition {
             Ok(definition) => self.collectives.push(collective(Arc::new(definition), source.clone())),
             Err(findings) => self.findings.extend(findings),
         }
@@ -137,9 +137,9 @@ pub(crate) fn collective(definition: Arc<Definition>, source: SourceFile) -> Col
         in_place: options.in_place,
         ranks: options.ranks.clone(),
         only: options.only,
-        root: 0,
-        params: Vec::new(),
-        schedules: Vec::new(),
+        root: options.root,
+        params: options.params.clone(),
+        schedules: options.schedules.clone(),
         chosen: 0,
         source: source.clone(),
         name_loc: definition.name_loc,

@@ -45,6 +45,13 @@ macro_rules! int_types {
     };
 }
 
+impl IntType {
+    /// Whether the number is one of the type's.
+    pub fn holds(self, x: i64) -> bool {
+        (self.min..=self.max).contains(&x)
+    }
+}
+
 int_types! {
     I8 = i8: i8::MIN as i64, i8::MAX as i64;
     I16 = i16: i16::MIN as i64, i16::MAX as i64;
@@ -134,7 +141,7 @@ impl Unary {
             Unary::Abs => x.checked_abs().ok_or(Fault::Overflow),
             Unary::Ilog2 => x.checked_ilog2().map(i64::from).ok_or(Fault::NoLogarithm),
             Unary::IsPowerOfTwo => Ok(i64::from(x > 0 && x.count_ones() == 1)),
-            Unary::Cast(to) if (to.min..=to.max).contains(&x) => Ok(x),
+            Unary::Cast(to) if to.holds(x) => Ok(x),
             Unary::Cast(_) => Err(Fault::OutOfType),
         }
     }

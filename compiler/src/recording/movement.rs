@@ -3,11 +3,11 @@
 //! A statement reads all its sources before it stores. One operation does so by itself; where a statement becomes
 //! several (one a destination rank), none may store what another one reads: that is `overlap`.
 
-use super::{Recording, Run};
+use super::{OPERATION, Recording, Run};
 use crate::diagnostic::Check;
 use crate::ids::Buffer;
-use crate::options::How;
 use crate::record::{Origin, RawSlice};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Memory that statements use one after the other.
@@ -31,6 +31,24 @@ pub struct Chunks {
     many: bool,
     start: i64,
     end: i64,
+}
+
+/// What stands right of a `=`.
+#[derive(Debug)]
+pub enum Sources {
+    /// One operand, or several combined in order. Those of several ranks go pairwise with the destination's.
+    Sum(SmallVec<[Chunks; 2]>),
+    /// The chunks of several ranks, combined in order.
+    Reduce(Chunks),
+}
+
+impl Sources {
+    fn parts(&self) -> (&[Chunks], bool) {
+        match self {
+            Sources::Sum(operands) => (operands, false),
+            Sources::Reduce(operand) => (std::slice::from_ref(operand), true),
+        }
+    }
 }
 
 /// What stands in the first index of a buffer.
@@ -73,7 +91,24 @@ impl RanksOf for EveryRank {
     }
 }
 
+/// The operations that a part of a statement becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    One,
+    /// One a destination; `same` says that all store the same value.
+    Split {
+        same: bool,
+    },
+}
+
 impl Operands {
+    /// The operations of a statement that is split.
+    fn each(&self) -> impl Iterator<Item = (&[RawSlice], &RawSlice)> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let sources = starts.zip(&self.ends).map(|(start, &end)| &self.sources[start..end]);
+        sources.zip(&self.dests)
+    }
+
     fn slice(&self, chunks: &Chunks, i: usize) -> RawSlice {
         let rank = self.ranks[chunks.ranks.start + if chunks.many { i } else { 0 }];
         RawSlice { buffer: chunks.buffer, rank, start: chunks.start, end: chunks.end }
@@ -88,52 +123,123 @@ impl Recording {
         Chunks { buffer, ranks: first..self.operands.ranks.len(), many, start, end }
     }
 
-    /// A statement that stores a source, or several combined in order, to `dest`; with `accumulate` added to what is
-    /// there. Sources of several ranks go pairwise with the destination's.
-    pub fn sum(&mut self, dest: &Chunks, accumulate: bool, sources: &[Chunks]) -> Run<()> {
-        self.movement(dest, accumulate, sources, false)
+    /// The statement `dest = sources`, or with `accumulate` `dest += sources`.
+    pub fn store(&mut self, dest: &Chunks, accumulate: bool, sources: &Sources) -> Run<()> {
+        self.with_operands(dest, |recording, operands| {
+            let form = recording.operations(dest, accumulate, sources, operands)?;
+            let origin = recording.origin();
+            let Form::Split { same } = form else {
+                let site = recording.attributes.site;
+                recording.recorder.record(origin, &operands.sources, &operands.dests, site);
+                return Ok(());
+            };
+            if recording.separate(operands, same) {
+                for (sources, dest) in operands.each() {
+                    recording.recorder.record(origin, sources, &[*dest], recording.attributes.site);
+                }
+            }
+            Ok(())
+        })
     }
 
-    /// A statement that stores the chunks of several ranks, combined in order, to `dest`.
-    pub fn reduce(&mut self, dest: &Chunks, source: &Chunks) -> Run<()> {
-        self.movement(dest, false, std::slice::from_ref(source), true)
+    /// The statement `(p, q) = (e, f)`, one pair a part.
+    pub fn together(&mut self, parts: &[(Chunks, Sources)]) -> Run<()> {
+        let Some((first, _)) = parts.first() else { return Ok(()) };
+        self.with_operands(first, |recording, operands| {
+            let mut all = Vec::new();
+            for (dest, sources) in parts {
+                match recording.operations(dest, false, sources, operands)? {
+                    Form::One => all.push((operands.sources.clone(), operands.dests.clone())),
+                    Form::Split { .. } => {
+                        all.extend(operands.each().map(|(sources, dest)| (sources.to_vec(), vec![*dest])));
+                    }
+                }
+            }
+            let origin = recording.origin();
+            recording.recorder.record_together(origin, &all, recording.attributes.site);
+            Ok(())
+        })
     }
 
-    fn movement(&mut self, dest: &Chunks, accumulate: bool, sources: &[Chunks], reduce: bool) -> Run<()> {
+    /// The statement `expect!(dest == sources)`.
+    pub fn expect(&mut self, dest: &Chunks, sources: &Sources) -> Run<()> {
+        self.with_operands(dest, |recording, operands| {
+            let form = recording.operations(dest, false, sources, operands)?;
+            let origin = recording.origin();
+            if form == Form::One {
+                recording.recorder.expect(origin, &operands.sources, &operands.dests);
+                return Ok(());
+            }
+            for (sources, dest) in operands.each() {
+                recording.recorder.expect(origin, sources, &[*dest]);
+            }
+            Ok(())
+        })
+    }
+
+    /// The statement `unspecified!(dest)`.
+    pub fn unspecified(&mut self, dest: &Chunks) -> Run<()> {
+        self.with_operands(dest, |recording, operands| {
+            let dests: Vec<RawSlice> = (0..dest.ranks.len()).map(|i| operands.slice(dest, i)).collect();
+            recording.spend_chunks(dest, dests.len())?;
+            let origin = recording.origin();
+            recording.recorder.unspecified(origin, &dests);
+            Ok(())
+        })
+    }
+
+    /// Runs with the memory of operands, of which `first` was made first.
+    fn with_operands(
+        &mut self,
+        first: &Chunks,
+        run: impl FnOnce(&mut Recording, &mut Operands) -> Run<()>,
+    ) -> Run<()> {
         let mut operands = std::mem::take(&mut self.operands);
-        let result = self.movement_with(dest, accumulate, sources, reduce, &mut operands);
-        operands.ranks.truncate(dest.ranks.start);
+        let result = run(self, &mut operands);
+        operands.ranks.truncate(first.ranks.start);
         self.operands = operands;
         result
     }
 
-    fn movement_with(
+    /// Where in the run the statement is.
+    fn origin(&mut self) -> Origin {
+        let statement = self.recorder.statement(self.loc, self.attributes.how);
+        Origin { statement, trail: self.trail() }
+    }
+
+    /// Takes the cost of `slices` slices as long as `dest` off the budget. What is longer than a buffer is refused,
+    /// and costs no more than that.
+    fn spend_chunks(&mut self, dest: &Chunks, slices: usize) -> Run<()> {
+        let length = dest.end.saturating_sub(dest.start).clamp(1, i64::from(self.longest));
+        self.spend(slices as u64 * length as u64)
+    }
+
+    /// Lays out what an assignment reads and stores.
+    fn operations(
         &mut self,
         dest: &Chunks,
         accumulate: bool,
-        sources: &[Chunks],
-        reduce: bool,
+        sources: &Sources,
         operands: &mut Operands,
-    ) -> Run<()> {
+    ) -> Run<Form> {
         operands.sources.clear();
         operands.dests.clear();
         operands.ends.clear();
+        let (sources, reduce) = sources.parts();
         let dest_count = dest.ranks.len();
         let pairwise = !reduce && sources.iter().any(|operand| operand.many);
         let source_count = if reduce { sources[0].ranks.len() } else { sources.len() };
         // One operation reads everything and stores to all ranks if they store the same value and one rank executes.
         let same = !pairwise && !accumulate;
-        let split = dest.many && !(same && (source_count == 1 || self.site.on.is_some()));
-        let statement = self.recorder.statement(self.loc, How::default());
-        let origin = Origin { statement, trail: self.trail() };
+        let split = dest.many && !(same && (source_count == 1 || self.attributes.site.on.is_some()));
         for i in 0..dest_count {
             operands.dests.push(operands.slice(dest, i));
         }
         let operations = if split { dest_count } else { 1 };
         let reads = (source_count + usize::from(accumulate)) * operations;
-        // The two sides are equally long; what is longer than a buffer is refused, and costs no more than that.
-        let length = dest.end.saturating_sub(dest.start).clamp(1, i64::from(self.longest));
-        self.spend((reads + dest_count) as u64 * length as u64)?;
+        // The two sides are equally long.
+        self.spend(OPERATION.saturating_mul(operations as u64))?;
+        self.spend_chunks(dest, reads + dest_count)?;
         for i in 0..operations {
             if accumulate {
                 operands.sources.push(operands.dests[i]);
@@ -149,22 +255,7 @@ impl Recording {
             }
             operands.ends.push(operands.sources.len());
         }
-        if !split {
-            self.recorder.record(origin, &operands.sources, &operands.dests, self.site);
-            return Ok(());
-        }
-        if self.separate(operands, same) {
-            self.record_each(operands, origin);
-        }
-        Ok(())
-    }
-
-    fn record_each(&mut self, operands: &Operands, origin: Origin) {
-        let mut start = 0;
-        for (dest, &end) in operands.dests.iter().zip(&operands.ends) {
-            self.recorder.record(origin, &operands.sources[start..end], &[*dest], self.site);
-            start = end;
-        }
+        Ok(if split { Form::Split { same } } else { Form::One })
     }
 
     /// Whether no operation of the statement stores what another one reads or stores; reported otherwise.

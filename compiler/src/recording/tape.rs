@@ -5,7 +5,7 @@
 //! data[to][c] += data[from][c];
 //! // becomes
 //! tape.at(7)?;
-//! tape.sum(tape.chunk(Buffer::Data, to, c), true, &[tape.chunk(Buffer::Data, from, c)])?;
+//! tape.store(tape.chunk(Buffer::Data, to, c), true, sum([tape.chunk(Buffer::Data, from, c)]))?;
 //! ```
 //!
 //! Variables, blocks, branches, patterns and calls stay Rust's own. Every number is an `i64`; what can fail is a call
@@ -14,12 +14,14 @@
 
 use super::arithmetic::{Binary, IntType, Unary};
 use super::steps::Steps;
-use super::{Chunks, Head, Loop, RanksOf, Recording, Run, Stop, run};
-use crate::collective::{Collective, Evaluate, Setting};
+use super::{Attributes, Chunks, Head, Loop, RanksOf, Recording, Run, Size, Sources, Stop, run};
+use crate::collective::{Collective, Evaluate, Param, Setting};
 use crate::diagnostic::{Check, Diagnostic, Loc, Position, SourceFile};
 use crate::ids::Buffer;
 use crate::kind::Kind;
+use crate::options::{Given, How, ScheduleOptions};
 use crate::program::Program;
+use crate::record::RawSite;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -33,14 +35,22 @@ pub struct Body {
     pub name: &'static str,
     /// Where the name stands.
     pub name_place: Place,
-    /// What errors in the number of chunks stand on.
-    pub chunks_place: Place,
+    /// Where the sizes stand that the attribute gives, by [`Size`]; the name where it says nothing.
+    pub size_places: [Place; 3],
     /// The collective's kind.
     pub kind: Kind,
     /// One buffer named `data` instead of `input` and `output`.
     pub in_place: bool,
     /// Whether counts are promised to be multiples of the number of chunks.
     pub divisible: bool,
+    /// Whether results are promised to depend on neither rank, message size nor schedule.
+    pub reproducible: bool,
+    /// The root of a rooted kind; else 0.
+    pub root: u32,
+    /// The parameters, each with its listed values, the default first.
+    pub params: &'static [(&'static str, &'static [i64])],
+    /// The `#[schedule(..)]` attributes, in order.
+    pub schedules: &'static [ScheduleOptions],
     /// The world sizes that are listed, ascending.
     pub ranks: &'static [u32],
     /// Whether there are no others.
@@ -55,8 +65,8 @@ pub struct Body {
     pub text: &'static str,
     /// The places that the body names by their index.
     pub places: &'static [Place],
-    /// The number of chunks of a unit.
-    pub chunks: fn(&Tape<'_>) -> Run<i64>,
+    /// The sizes, by [`Size`].
+    pub sizes: [fn(&Tape<'_>) -> Run<i64>; 3],
     /// The body.
     pub body: fn(&Tape<'_>) -> Run<()>,
 }
@@ -72,9 +82,9 @@ impl Body {
             in_place: self.in_place,
             ranks: self.ranks.to_vec(),
             only: self.only,
-            root: 0,
-            params: Vec::new(),
-            schedules: Vec::new(),
+            root: self.root,
+            params: self.params.iter().map(param).collect(),
+            schedules: self.schedules.to_vec(),
             chosen: 0,
             source: source.clone(),
             name_loc: loc(self.name_place),
@@ -91,28 +101,43 @@ struct Compiled {
 impl Evaluate for Compiled {
     fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
         let body = &self.body;
+        let params: Vec<&str> = body.params.iter().map(|(name, _)| *name).collect();
         let head = Head {
             name: body.name,
             name_loc: loc(body.name_place),
-            chunks_loc: loc(body.chunks_place),
             kind: body.kind,
             in_place: body.in_place,
             divisible: body.divisible,
+            reproducible: body.reproducible,
+            sizes: body.size_places.map(loc),
+            params: &params,
             calls: body.calls,
             source: &self.source,
         };
         run(
             &head,
             setting,
-            |recording| (body.chunks)(&Tape::new(body.places, recording)),
+            |size: Size, recording: &mut Recording| {
+                (body.sizes[size as usize])(&Tape::new(body.places, recording))
+            },
             |recording| (body.body)(&Tape::new(body.places, recording)),
         )
     }
 }
 
-fn loc([line, column, end_line, end_column]: Place) -> Loc {
-    let position = |line, column| Position { line, column };
-    Loc { start: position(line, column), end: position(end_line, end_column) }
+fn param((name, values): &(&'static str, &'static [i64])) -> Param {
+    let value = values.first().copied().unwrap_or(0);
+    Param { name: (*name).to_owned(), values: values.to_vec(), value }
+}
+
+/// A value as an attribute gives it at a place.
+pub const fn given<T: Copy>(value: T, place: Place) -> Option<Given<T>> {
+    Some(Given { value, loc: loc(place) })
+}
+
+/// A place as locations are kept.
+pub const fn loc([line, column, end_line, end_column]: Place) -> Loc {
+    Loc { start: Position { line, column }, end: Position { line: end_line, column: end_column } }
 }
 
 /// What a compiled body records on. Shared, so that a call can stand among the arguments of another.
@@ -139,6 +164,26 @@ impl<'a> Tape<'a> {
         self.recording.borrow().ranks()
     }
 
+    /// `ROOT`.
+    pub fn root(&self) -> i64 {
+        self.recording.borrow().root()
+    }
+
+    /// `NODES`.
+    pub fn nodes(&self) -> i64 {
+        self.recording.borrow().nodes()
+    }
+
+    /// `LOCAL_RANKS`.
+    pub fn local_ranks(&self) -> i64 {
+        self.recording.borrow().local_ranks()
+    }
+
+    /// A parameter, by its place in the attribute.
+    pub fn param(&self, index: usize) -> i64 {
+        self.recording.borrow().param(index)
+    }
+
     /// Begins a statement.
     pub fn at(&self, place: usize) -> Run<()> {
         self.recording.borrow_mut().statement(self.loc(place))
@@ -159,14 +204,16 @@ impl<'a> Tape<'a> {
         self.recording.borrow_mut().go(to);
     }
 
-    /// Lets `rank` execute what follows. Gives the rank that did before.
-    pub fn on(&self, rank: i64) -> Option<i64> {
-        self.recording.borrow_mut().on(Some(rank))
+    /// Puts attributes around what follows: the numbers of `#[on(..)]`, `#[channel(..)]`, `#[block(..)]`, and how.
+    /// Gives what held before.
+    pub fn attributes(&self, [on, channel, block]: [Option<i64>; 3], how: How) -> Attributes {
+        let site = RawSite { on, channel, block };
+        self.recording.borrow_mut().attributes(&Attributes { site, how })
     }
 
-    /// Ends what [`Tape::on`] began.
-    pub fn off(&self, outer: Option<i64>) {
-        self.recording.borrow_mut().on(outer);
+    /// Ends what [`Tape::attributes`] began.
+    pub fn restore(&self, outer: Attributes) {
+        self.recording.borrow_mut().restore(outer);
     }
 
     /// Enters a loop over a variable of this name.
@@ -224,14 +271,24 @@ impl<'a> Tape<'a> {
         self.recording.borrow_mut().chunks(buffer, ranks, start, end)
     }
 
-    /// `dest = a + b;`, or with `accumulate` `dest += a;`.
-    pub fn sum(&self, dest: Chunks, accumulate: bool, sources: &[Chunks]) -> Run<()> {
-        self.recording.borrow_mut().sum(&dest, accumulate, sources)
+    /// `dest = sources;`, or with `accumulate` `dest += sources;`.
+    pub fn store(&self, dest: Chunks, accumulate: bool, sources: Sources) -> Run<()> {
+        self.recording.borrow_mut().store(&dest, accumulate, &sources)
     }
 
-    /// `dest = reduce(source);`.
-    pub fn reduce(&self, dest: Chunks, source: Chunks) -> Run<()> {
-        self.recording.borrow_mut().reduce(&dest, &source)
+    /// `(p, q) = (e, f);`
+    pub fn together(&self, parts: &[(Chunks, Sources)]) -> Run<()> {
+        self.recording.borrow_mut().together(parts)
+    }
+
+    /// `expect!(dest == sources);`
+    pub fn expect(&self, dest: Chunks, sources: Sources) -> Run<()> {
+        self.recording.borrow_mut().expect(&dest, &sources)
+    }
+
+    /// `unspecified!(dest);`
+    pub fn unspecified(&self, dest: Chunks) -> Run<()> {
+        self.recording.borrow_mut().unspecified(&dest)
     }
 
     /// `assert!(holds, message)`, with the condition at `place` and what it reads.
@@ -256,11 +313,21 @@ impl<'a> Tape<'a> {
         op.apply(x, y).map_err(|fault| self.fault(op.explain(x, y, fault), place, reads))
     }
 
-    /// `x op= y`.
+    /// `x op= y`, where `x` is of type `ty`.
     #[inline]
-    pub fn assigned(&self, op: Binary, x: i64, y: i64) -> Run<i64> {
-        let stop = |fault| self.recording.borrow_mut().stop(Check::Arithmetic, op.explain(x, y, fault));
-        op.apply(x, y).map_err(stop)
+    pub fn assigned(&self, op: Binary, x: i64, y: i64, ty: IntType) -> Run<i64> {
+        let stop = |message| self.recording.borrow_mut().stop(Check::Arithmetic, message);
+        let new = op.apply(x, y).map_err(|fault| stop(op.explain(x, y, fault)))?;
+        let cast = Unary::Cast(ty);
+        cast.apply(new).map_err(|fault| stop(cast.explain(new, fault)))
+    }
+
+    /// The value written at `place`, whose integers must be in ranges.
+    pub fn fit<R, T: Fit<R>>(&self, value: T, ranges: R, place: usize, reads: Reads<'_>) -> Run<T> {
+        match value.misfit(&ranges) {
+            None => Ok(value),
+            Some(message) => Err(self.fault(message, place, reads)),
+        }
     }
 
     /// `x as to`, written at `place`.
@@ -313,6 +380,11 @@ pub fn is_power_of_two(x: i64) -> bool {
     x > 0 && x.count_ones() == 1
 }
 
+/// `a + b + c` on the right of a `=`.
+pub fn sum<const N: usize>(operands: [Chunks; N]) -> Sources {
+    Sources::Sum(operands.into_iter().collect())
+}
+
 /// The length of an array.
 pub fn length<T, const N: usize>(_: &[T; N]) -> usize {
     N
@@ -363,16 +435,58 @@ fn list(text: &mut String, open: &str, items: &[&dyn Value], close: &str) {
 /// The most parts that a tuple of the language has.
 pub const PARTS: usize = 16;
 
-/// `Value` for tuples of the parts `$part`, and of fewer.
+/// A value whose integers have ranges, given by `R` as the value is built.
+pub trait Fit<R> {
+    /// What is wrong with the first integer out of its range.
+    fn misfit(&self, ranges: &R) -> Option<String>;
+}
+
+impl Fit<IntType> for i64 {
+    fn misfit(&self, ty: &IntType) -> Option<String> {
+        let cast = Unary::Cast(*ty);
+        cast.apply(*self).err().map(|fault| cast.explain(*self, fault))
+    }
+}
+
+/// Bools have no range.
+impl Fit<()> for bool {
+    fn misfit(&self, (): &()) -> Option<String> {
+        None
+    }
+}
+
+/// One range for every item.
+impl<R, T: Fit<R>, const N: usize> Fit<[R; 1]> for [T; N] {
+    fn misfit(&self, [range]: &[R; 1]) -> Option<String> {
+        self.iter().find_map(|item| item.misfit(range))
+    }
+}
+
+/// `Value` and `Fit` for tuples of the parts `$part`, and of fewer.
 macro_rules! tuples {
     () => {
+        impl Fit<()> for () {
+            fn misfit(&self, (): &()) -> Option<String> {
+                None
+            }
+        }
+
         impl Value for () {
             fn show(&self, text: &mut String) {
                 list(text, "(", &[], ")");
             }
         }
     };
-    ($first:ident $($part:ident)*) => {
+    ($first:ident $range:ident $($part:ident $ranges:ident)*) => {
+        impl<$first: Fit<$range>, $range, $($part: Fit<$ranges>, $ranges),*> Fit<($range, $($ranges,)*)>
+            for ($first, $($part,)*)
+        {
+            #[allow(non_snake_case, reason = "a part is named as its type")]
+            fn misfit(&self, ranges: &($range, $($ranges,)*)) -> Option<String> {
+                let (($first, $($part,)*), ($range, $($ranges,)*)) = (self, ranges);
+                $first.misfit($range)$(.or_else(|| $part.misfit($ranges)))*
+            }
+        }
         impl<$first: Value, $($part: Value),*> Value for ($first, $($part,)*) {
             fn show(&self, text: &mut String) {
                 #[allow(non_snake_case, reason = "a part is named as its type")]
@@ -381,11 +495,11 @@ macro_rules! tuples {
                 list(text, "(", items, if items.len() == 1 { ",)" } else { ")" });
             }
         }
-        tuples!($($part)*);
+        tuples!($($part $ranges)*);
     };
 }
 
-tuples!(A B C D E F G H I J K L M N O P);
+tuples!(A Ra B Rb C Rc D Rd E Re F Rf G Rg H Rh I Ri J Rj K Rk L Rl M Rm N Rn O Ro P Rp);
 
 #[cfg(test)]
 mod tests {

@@ -1,9 +1,11 @@
 //! Statements but for those that move data.
 
 use super::{Evaluator, Run};
-use crate::syntax::{Action, Adaptor, Block, Expr, Piece, Place, Range, Statement};
+use crate::syntax::{Action, Adaptor, Attributes, Block, Expr, Piece, Place, Range, Statement};
 use quadrille_compiler::diagnostic::{Check, Loc};
-use quadrille_compiler::recording::arithmetic::Binary;
+use quadrille_compiler::record::RawSite;
+use quadrille_compiler::recording;
+use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
 use quadrille_compiler::recording::steps::Steps;
 
 impl<'a> Evaluator<'a> {
@@ -39,11 +41,13 @@ impl<'a> Evaluator<'a> {
 
     fn statement(&mut self, statement: &'a Statement) -> Run<()> {
         self.recording.statement(statement.loc)?;
-        let Some(on) = &statement.on else { return self.action(&statement.action) };
-        let rank = self.scalar(on)?;
-        let outer = self.recording.on(Some(rank));
+        let Some(attributes) = &statement.attributes else { return self.action(&statement.action) };
+        let Attributes { on, channel, block, how } = &**attributes;
+        let mut number = |expr: &'a Option<Expr>| expr.as_ref().map(|expr| self.scalar(expr)).transpose();
+        let site = RawSite { on: number(on)?, channel: number(channel)?, block: number(block)? };
+        let outer = self.recording.attributes(&recording::Attributes { site, how: *how });
         self.action(&statement.action)?;
-        self.recording.on(outer);
+        self.recording.restore(outer);
         Ok(())
     }
 
@@ -53,7 +57,8 @@ impl<'a> Evaluator<'a> {
                 let at = self.base + *slot as usize;
                 self.store(value, at)
             }
-            Action::Assign { place, op, value } => self.assign(place, *op, value),
+            Action::Assign { place, value } => self.assign(place, value),
+            Action::Update { place, op, value, ty } => self.update(place, *op, value, *ty),
             Action::Scatter { temp, value, places } => {
                 let from = self.base + *temp as usize;
                 self.store(value, from)?;
@@ -70,24 +75,18 @@ impl<'a> Evaluator<'a> {
                 self.assert(condition, *condition_loc, message)
             }
             Action::Move(moved) => self.movement(moved),
+            Action::Together(parts) => self.together(parts),
+            Action::Expect(promise) => self.expect(promise),
+            Action::Unspecified(operand) => self.unspecified(operand),
         }
     }
 
-    fn assign(&mut self, place: &'a Place, op: Option<Binary>, value: &'a Expr) -> Run<()> {
+    fn assign(&mut self, place: &'a Place, value: &'a Expr) -> Run<()> {
         // As in Rust, the value comes first, then the place's indices.
         if place.size == 1 {
             let value = self.scalar(value)?;
             let at = self.address(place)?;
-            let old = self.slots[at];
-            self.slots[at] = match op {
-                Some(op) => match op.apply(old, value) {
-                    Ok(value) => value,
-                    Err(fault) => {
-                        return Err(self.recording.stop(Check::Arithmetic, op.explain(old, value, fault)));
-                    }
-                },
-                None => value,
-            };
+            self.slots[at] = value;
             return Ok(());
         }
         // The value may read the place.
@@ -98,6 +97,19 @@ impl<'a> Evaluator<'a> {
         let at = self.address(place)?;
         self.slots.copy_within(temp..temp + size, at);
         self.slots.truncate(temp);
+        Ok(())
+    }
+
+    fn update(&mut self, place: &'a Place, op: Binary, value: &'a Expr, ty: IntType) -> Run<()> {
+        let value = self.scalar(value)?;
+        let at = self.address(place)?;
+        let old = self.slots[at];
+        let new = op.apply(old, value).map_err(|fault| op.explain(old, value, fault));
+        let new = new.and_then(|new| {
+            let cast = Unary::Cast(ty);
+            cast.apply(new).map_err(|fault| cast.explain(new, fault))
+        });
+        self.slots[at] = new.map_err(|message| self.recording.stop(Check::Arithmetic, message))?;
         Ok(())
     }
 

@@ -1,16 +1,17 @@
 //! Expressions: scalars as values, tuples and arrays into slots.
 
 use super::{Evaluator, Run};
-use crate::syntax::{Call, Expr, Place};
+use crate::syntax::{Call, Expr, Known, Place, Type};
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::recording::Stop;
+use quadrille_compiler::recording::arithmetic::Unary;
 
 impl<'a> Evaluator<'a> {
     /// The value of a scalar.
     pub(super) fn scalar(&mut self, expr: &'a Expr) -> Run<i64> {
         match expr {
             Expr::Const(value) => Ok(*value),
-            Expr::Ranks => Ok(self.recording.ranks()),
+            Expr::Known(known) => Ok(self.known(*known)),
             Expr::Local { slot, .. } => Ok(self.slots[self.base + *slot as usize]),
             Expr::Place(place) => {
                 let at = self.address(place)?;
@@ -60,7 +61,46 @@ impl<'a> Evaluator<'a> {
                 Ok(value)
             }
             Expr::Repeat(item, ..) => self.scalar(item),
+            Expr::Fit(parts, loc) => {
+                let (value, ty) = &**parts;
+                let x = self.scalar(value)?;
+                self.fit(value, x, ty, *loc)?;
+                Ok(x)
+            }
         }
+    }
+
+    /// The number of a name of the language or of the attribute.
+    pub(super) fn known(&self, known: Known) -> i64 {
+        match known {
+            Known::Ranks => self.recording.ranks(),
+            Known::Root => self.recording.root(),
+            Known::Nodes => self.recording.nodes(),
+            Known::LocalRanks => self.recording.local_ranks(),
+            Known::Param(param) => self.recording.param(param as usize),
+        }
+    }
+
+    /// Whether the number `x`, which is the value of `expr` or a part of it, is in the range of its type.
+    fn fit(&mut self, expr: &Expr, x: i64, ty: &Type, loc: Loc) -> Run<()> {
+        let Type::Int(ty) = ty else { return Ok(()) };
+        let cast = Unary::Cast(*ty);
+        cast.apply(x).map(|_| ()).map_err(|fault| self.fault(cast.explain(x, fault), loc, &[expr]))
+    }
+
+    /// Whether the integers stored from `at` on are in the ranges of the type.
+    fn fit_all(&mut self, expr: &Expr, at: usize, ty: &Type, loc: Loc) -> Run<()> {
+        let items: &mut dyn Iterator<Item = &Type> = match ty {
+            Type::Tuple(items) => &mut items.iter(),
+            Type::Array(item, len) => &mut std::iter::repeat_n(&**item, *len as usize),
+            ty => return self.fit(expr, self.slots[at], ty, loc),
+        };
+        let mut at = at;
+        for item in items {
+            self.fit_all(expr, at, item, loc)?;
+            at += item.size() as usize;
+        }
+        Ok(())
     }
 
     /// Stores the value of any expression to the slots from `at`.
@@ -98,8 +138,13 @@ impl<'a> Evaluator<'a> {
                 self.spill(&parts.0, parts.1)?;
                 self.store(&parts.2, at)
             }
+            Expr::Fit(parts, loc) => {
+                let (value, ty) = &**parts;
+                self.store(value, at)?;
+                self.fit_all(value, at, ty, *loc)
+            }
             Expr::Const(_)
-            | Expr::Ranks
+            | Expr::Known(_)
             | Expr::Local { .. }
             | Expr::Unary(..)
             | Expr::Binary(..)

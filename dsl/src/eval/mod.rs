@@ -18,20 +18,23 @@ pub(crate) fn program(
     setting: &Setting,
 ) -> Result<Program, Vec<Diagnostic>> {
     let options = &definition.options;
+    let params: Vec<&str> = options.params.iter().map(|param| param.name.as_str()).collect();
     let head = Head {
         name: &definition.name,
         name_loc: definition.name_loc,
-        chunks_loc: options.chunks_loc,
         kind: options.kind,
         in_place: options.in_place,
         divisible: options.divisible,
+        reproducible: options.reproducible,
+        sizes: options.size_locs,
+        params: &params,
         calls: !definition.functions.is_empty(),
         source,
     };
     recording::run(
         &head,
         setting,
-        |recording| Evaluator::new(definition, recording).body(&definition.chunks),
+        |size, recording| Evaluator::new(definition, recording).body(&definition.sizes[size as usize]),
         |recording| Evaluator::new(definition, recording).body(&definition.body).map(|_| ()),
     )
 }
@@ -54,7 +57,7 @@ impl<'a> Evaluator<'a> {
         Evaluator { definition, recording, loop_names, slots: Vec::new(), base: 0 }
     }
 
-    /// Runs the fn of the collective, or of its number of chunks, for its value.
+    /// Runs the fn of the collective, or of one of its sizes, for its value.
     fn body(&mut self, function: &'a Function) -> Run<i64> {
         self.slots.clear();
         self.slots.resize(function.frame as usize, 0);

@@ -2,23 +2,38 @@
 
 use super::{Evaluator, Run};
 use crate::syntax::{Move, Operand, Ranks, Source};
-use quadrille_compiler::recording::{Chunks, EveryRank};
-use smallvec::SmallVec;
+use quadrille_compiler::recording::{Chunks, EveryRank, Sources};
 
 impl<'a> Evaluator<'a> {
     pub(super) fn movement(&mut self, moved: &'a Move) -> Run<()> {
+        let (dest, sources) = self.sides(moved)?;
+        self.recording.store(&dest, moved.accumulate, &sources)
+    }
+
+    pub(super) fn together(&mut self, parts: &'a [Move]) -> Run<()> {
+        let parts: Vec<_> = parts.iter().map(|part| self.sides(part)).collect::<Run<_>>()?;
+        self.recording.together(&parts)
+    }
+
+    pub(super) fn expect(&mut self, promise: &'a Move) -> Run<()> {
+        let (dest, sources) = self.sides(promise)?;
+        self.recording.expect(&dest, &sources)
+    }
+
+    pub(super) fn unspecified(&mut self, operand: &'a Operand) -> Run<()> {
+        let dest = self.chunks_of(operand)?;
+        self.recording.unspecified(&dest)
+    }
+
+    fn sides(&mut self, moved: &'a Move) -> Run<(Chunks, Sources)> {
         let dest = self.chunks_of(&moved.dest)?;
-        match &moved.source {
+        let sources = match &moved.source {
             Source::Sum(operands) => {
-                let sources: SmallVec<[Chunks; 2]> =
-                    operands.iter().map(|operand| self.chunks_of(operand)).collect::<Run<_>>()?;
-                self.recording.sum(&dest, moved.accumulate, &sources)
+                Sources::Sum(operands.iter().map(|operand| self.chunks_of(operand)).collect::<Run<_>>()?)
             }
-            Source::Reduce(operand) => {
-                let source = self.chunks_of(operand)?;
-                self.recording.reduce(&dest, &source)
-            }
-        }
+            Source::Reduce(operand) => Sources::Reduce(self.chunks_of(operand)?),
+        };
+        Ok((dest, sources))
     }
 
     fn chunks_of(&mut self, operand: &'a Operand) -> Run<Chunks> {

@@ -61,14 +61,14 @@ impl Rewriter<'_> {
 
     /// A variable, or a name of the language.
     pub(super) fn name(&self, name: &Expr) -> TokenStream {
-        match name {
-            Expr::Path(path) if path.path.is_ident("RANKS") => {
-                let span = span_of(name);
-                let tape = self.tape(span);
-                quote_spanned!(span=> #tape.ranks())
-            }
-            _ => name.to_token_stream(),
-        }
+        let getter = match name {
+            Expr::Path(path) => path.path.get_ident().and_then(getter),
+            _ => None,
+        };
+        let Some(getter) = getter else { return name.to_token_stream() };
+        let span = span_of(name);
+        let (tape, getter) = (self.tape(span), Ident::new(getter, span));
+        quote_spanned!(span=> #tape.#getter())
     }
 
     /// The values that expressions read, with their names.
@@ -175,7 +175,7 @@ impl Rewriter<'_> {
         let span = span_of(call);
         let (function, site) = (&call.func, self.site(call));
         let name = crate::syntax::text(function);
-        let arguments: Vec<_> = call.args.iter().map(|argument| self.expr(argument)).collect();
+        let arguments: Vec<_> = call.args.iter().map(|argument| self.fitted(argument)).collect();
         let names: Vec<_> = (0..arguments.len()).map(|i| format_ident!("argument{i}", span = span)).collect();
         let tape = self.tape(span);
         quote_spanned! {span=>
@@ -256,6 +256,12 @@ impl<'a> Part<'a> {
         self.steps.push(step);
         self
     }
+}
+
+/// What yields a name of the language that no variable can have.
+fn getter(name: &Ident) -> Option<&'static str> {
+    let getters = [("RANKS", "ranks"), ("ROOT", "root"), ("NODES", "nodes"), ("LOCAL_RANKS", "local_ranks")];
+    getters.into_iter().find(|(known, _)| name == known).map(|(_, getter)| getter)
 }
 
 /// A number as an `i64`, or a bool.

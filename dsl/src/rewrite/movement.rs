@@ -3,24 +3,60 @@
 use super::{Rewriter, api, span_of};
 use crate::syntax::{terms, unwrapped};
 use proc_macro2::{Ident, TokenStream};
-use quote::quote_spanned;
-use syn::{Expr, RangeLimits};
+use quote::{quote, quote_spanned};
+use syn::{Expr, ExprTuple, RangeLimits};
 
 impl Rewriter<'_> {
     /// `left = right` or `left += right` with a buffer on the left.
     pub(super) fn movement(&mut self, left: &Expr, accumulate: bool, right: &Expr) -> TokenStream {
-        let dest = self.operand(left);
+        let (dest, sources, span) = (self.operand(left), self.sources(right), span_of(left));
+        let tape = self.tape(span);
+        quote_spanned!(span=> #tape.store(#dest, #accumulate, #sources)?;)
+    }
+
+    /// `(p, q) = (e, f)` on chunks.
+    pub(super) fn together(&mut self, left: &ExprTuple, right: &Expr) -> TokenStream {
+        let Expr::Tuple(sources) = unwrapped(right) else { return TokenStream::new() };
+        let pairs = left.elems.iter().zip(&sources.elems);
+        let parts: Vec<_> = pairs
+            .map(|(dest, source)| {
+                let (dest, sources) = (self.operand(dest), self.sources(source));
+                quote!((#dest, #sources))
+            })
+            .collect();
         let span = span_of(left);
         let tape = self.tape(span);
+        quote_spanned!(span=> #tape.together(&[#(#parts),*])?;)
+    }
+
+    /// `expect!(dest == source)` or `unspecified!(dest)`.
+    pub(super) fn promise(&mut self, argument: &Expr) -> TokenStream {
+        let span = span_of(argument);
+        let tape = self.tape(span);
+        match argument {
+            Expr::Binary(binary) => {
+                let (dest, sources) = (self.operand(&binary.left), self.sources(&binary.right));
+                quote_spanned!(span=> #tape.expect(#dest, #sources)?;)
+            }
+            dest => {
+                let dest = self.operand(dest);
+                quote_spanned!(span=> #tape.unspecified(#dest)?;)
+            }
+        }
+    }
+
+    fn sources(&mut self, right: &Expr) -> TokenStream {
+        let span = span_of(right);
         if let Expr::Call(call) = unwrapped(right)
             && let Some(argument) = call.args.first()
             && !matches!(unwrapped(argument), Expr::Array(_))
         {
-            let source = self.operand(argument);
-            return quote_spanned!(span=> #tape.reduce(#dest, #source)?;);
+            let (source, kinds) = (self.operand(argument), api("Sources", span));
+            return quote_spanned!(span=> #kinds::Reduce(#source));
         }
-        let sources: Vec<_> = terms(right).into_iter().map(|term| self.operand(term)).collect();
-        quote_spanned!(span=> #tape.sum(#dest, #accumulate, &[#(#sources),*])?;)
+        let operands: Vec<_> = terms(right).into_iter().map(|term| self.operand(term)).collect();
+        let sum = api("sum", span);
+        quote_spanned!(span=> #sum([#(#operands),*]))
     }
 
     /// `buffer[ranks][chunks]`.

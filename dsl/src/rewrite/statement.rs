@@ -1,12 +1,15 @@
 //! Blocks, statements and nested fns.
 
 use super::expression::operator;
-use super::{Rewriter, api, ok, span_of};
-use crate::syntax::{Fragment, assertion, assigning_op, buffer_root, fragments, head, lift, unwrapped};
+use super::{Rewriter, api, ok, ranges, span_of};
+use crate::syntax::{
+    Fragment, SCHEDULE_ATTRIBUTES, Type, arguments, assigning_op, buffer_root, fragments, head, lift,
+    unwrapped,
+};
 use proc_macro2::{Ident, TokenStream};
 use quadrille_compiler::recording::arithmetic::Binary;
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Attribute, Expr, Item, ItemFn, Pat, RangeLimits, Stmt};
+use syn::{Attribute, Expr, ExprLit, FnArg, Item, ItemFn, Lit, Pat, RangeLimits, Stmt};
 
 impl Rewriter<'_> {
     /// A fn that records: the tape comes before its parameters.
@@ -15,11 +18,13 @@ impl Rewriter<'_> {
         let tape = self.tape.clone();
         let (kept, name) = (lints(&item.attrs), &item.sig.ident);
         let (parameters, result) = self.signature(&item.sig);
+        let params = self.params(&bound(&item.sig));
         let (value, tape_type, stop) = (ok(self.block(&item.block)), api("Tape", span), api("Stop", span));
         quote! {
             #(#kept)*
             fn #name(#tape: &#tape_type<'_> #parameters) -> ::core::result::Result<#result, #stop> {
                 let _ = #tape;
+                #params
                 #value
             }
         }
@@ -42,15 +47,15 @@ impl Rewriter<'_> {
                 Stmt::Local(local) => statements.extend(self.local(local)),
                 Stmt::Macro(call) => {
                     let (mac, semi) = (&call.mac, &call.semi_token);
-                    statements.extend(self.assertion(mac, quote!(#mac #semi)));
+                    statements.extend(self.macro_statement(mac, quote!(#mac #semi)));
                 }
                 Stmt::Expr(expr, semi) => {
                     let (bare, attributes) = lift(expr);
-                    let (bare, on) = (ungrouped(&bare), on(&attributes));
-                    if is_value(bare) && semi.is_none() && i + 1 == block.stmts.len() && on.is_none() {
+                    let (bare, plain) = (ungrouped(&bare), !attributes.iter().any(says_how));
+                    if is_value(bare) && semi.is_none() && i + 1 == block.stmts.len() && plain {
                         value = Some(bare.clone());
                     } else {
-                        statements.extend(self.expression_statement(bare, semi.as_ref(), on));
+                        statements.extend(self.expression_statement(bare, semi.as_ref(), &attributes));
                     }
                 }
             }
@@ -70,14 +75,16 @@ impl Rewriter<'_> {
     pub(super) fn value(&mut self, expr: &Expr, outer: Option<&Ident>) -> TokenStream {
         let span = span_of(expr);
         let tape = self.tape(span);
-        let value = self.expr(expr);
-        if let Expr::Lit(_) | Expr::Path(_) = unwrapped(expr) {
+        let loc = head(self.places, expr);
+        let (mut value, fit) = (self.expr(expr), self.fit_at(loc));
+        if let Some(ty) = &fit {
+            value = self.fit(value, ty, loc, expr);
+        } else if let Expr::Lit(_) | Expr::Path(_) = unwrapped(expr) {
             return match outer {
                 Some(outer) => quote!(#tape.back(#outer); #value),
                 None => value,
             };
         }
-        let loc = head(self.places, expr);
         let site = self.site_of(loc);
         let (keep, outer) = match outer {
             Some(outer) => (TokenStream::new(), outer.clone()),
@@ -100,7 +107,10 @@ impl Rewriter<'_> {
         let (span, site) = (span_of(&bare), self.site(&bare));
         let (tape, kept) = (self.tape(span), lints(&local.attrs));
         let pattern = self.pattern(&local.pat);
-        let value = local.init.as_ref().map(|init| self.expr(&init.expr));
+        let value = local.init.as_ref().map(|init| match local.pat {
+            Pat::Type(_) => self.fitted(&init.expr),
+            _ => self.expr(&init.expr),
+        });
         quote_spanned!(span=> #tape.at(#site)?; #(#kept)* let #pattern = #value;)
     }
 
@@ -108,21 +118,19 @@ impl Rewriter<'_> {
         &mut self,
         expr: &Expr,
         semi: Option<&syn::Token![;]>,
-        on: Option<Expr>,
+        attributes: &[Attribute],
     ) -> TokenStream {
         if let Expr::Macro(call) = expr {
-            return self.assertion(&call.mac, quote!(#call #semi));
+            return self.macro_statement(&call.mac, quote!(#call #semi));
         }
         let span = span_of(expr);
         let tape = self.tape(span);
-        let site = match expr {
-            Expr::If(_) | Expr::While(_) | Expr::ForLoop(_) => {
-                let loc = head(self.places, expr);
-                self.site_of(loc)
-            }
-            _ => self.site(quote!(#expr #semi)),
+        let loc = match expr {
+            Expr::If(_) | Expr::While(_) | Expr::ForLoop(_) => head(self.places, expr),
+            _ => self.places.of(quote!(#expr #semi)),
         };
-        let on = on.map(|rank| self.expr(&rank));
+        let site = self.site_of(loc);
+        let around = self.attributed(attributes, loc, span);
         let action = match expr {
             Expr::Assign(assign) => match buffer_root(&assign.left) {
                 Some(_) => self.movement(&assign.left, false, &assign.right),
@@ -140,23 +148,26 @@ impl Rewriter<'_> {
                 quote_spanned!(span=> let _ = #value;)
             }
         };
-        match on {
+        match around {
             None => quote_spanned!(span=> #tape.at(#site)?; #action),
-            Some(rank) => quote_spanned! {span=>
-                #tape.at(#site)?;
-                {
-                    let outer = #tape.on(#rank);
-                    #action
-                    #tape.off(outer);
-                }
-            },
+            Some([before, behind]) => quote_spanned!(span=> #tape.at(#site)?; { #before #action #behind }),
         }
     }
 
     /// `left = right` or `left op= right` on variables. The value comes first, then the indices on the left.
     fn assign(&mut self, left: &Expr, op: Option<Binary>, right: &Expr) -> TokenStream {
         let span = span_of(left);
-        let value = self.expr(right);
+        if let Expr::Tuple(tuple) = left
+            && tuple.elems.iter().any(|part| buffer_root(part).is_some())
+        {
+            return self.together(tuple, right);
+        }
+        let right_loc = self.places.of(right);
+        let (value, fit) = (self.expr(right), self.fit_at(right_loc));
+        let value = match &fit {
+            Some(ty) if op.is_none() => self.fit(value, ty, right_loc, right),
+            _ => value,
+        };
         let assigned = Ident::new("assigned", span);
         match left {
             Expr::Infer(_) => quote_spanned!(span=> let _ = #value;),
@@ -170,8 +181,9 @@ impl Rewriter<'_> {
             _ => {
                 let combined = op.map(|op| {
                     let (tape, op) = (self.tape(span), operator(op, span));
+                    let ty = ranges(fit.as_ref().unwrap_or(&Type::INT), span);
                     move |old: &TokenStream| {
-                        quote_spanned!(span=> let assigned = #tape.assigned(#op, #old, assigned)?;)
+                        quote_spanned!(span=> let assigned = #tape.assigned(#op, #old, assigned, #ty)?;)
                     }
                 });
                 let (lets, part) = self.place(left);
@@ -256,14 +268,23 @@ impl Rewriter<'_> {
         }
     }
 
-    /// `assert!(condition, "message")`.
-    fn assertion(&mut self, mac: &syn::Macro, tokens: TokenStream) -> TokenStream {
+    /// `assert!(condition, "message")`, `expect!(..)` or `unspecified!(..)`.
+    fn macro_statement(&mut self, mac: &syn::Macro, tokens: TokenStream) -> TokenStream {
         let (span, site) = (span_of(&tokens), self.site(&tokens));
         let tape = self.tape(span);
-        let Some((condition, message)) = assertion(mac) else { return TokenStream::new() };
-        let (holds, place) = (self.expr(&condition), self.site(&condition));
-        let reads = self.reads(&[&condition]);
-        let pieces = message.iter().flat_map(fragments).map(|fragment| match fragment {
+        let arguments = arguments(mac);
+        let Some(condition) = arguments.first() else { return TokenStream::new() };
+        if !mac.path.is_ident("assert") {
+            let promise = self.promise(condition);
+            return quote_spanned!(span=> #tape.at(#site)?; #promise);
+        }
+        let message = match arguments.get(1) {
+            Some(Expr::Lit(ExprLit { lit: Lit::Str(message), .. })) => Some(message),
+            _ => None,
+        };
+        let (holds, place) = (self.expr(condition), self.site(condition));
+        let reads = self.reads(&[condition]);
+        let pieces = message.into_iter().flat_map(fragments).map(|fragment| match fragment {
             Fragment::Text(text) => quote!(&#text),
             Fragment::Name(name) => {
                 let value = self.name(&syn::parse_quote!(#name));
@@ -278,9 +299,28 @@ impl Rewriter<'_> {
     }
 }
 
-/// The rank of `#[on(..)]`.
-fn on(attributes: &[Attribute]) -> Option<Expr> {
-    attributes.iter().find(|attribute| attribute.path().is_ident("on"))?.parse_args().ok()
+/// Whether the attribute says how its statement is carried out.
+fn says_how(attribute: &Attribute) -> bool {
+    SCHEDULE_ATTRIBUTES.iter().any(|name| attribute.path().is_ident(name))
+}
+
+/// The names that a fn's parameters have.
+fn bound(sig: &syn::Signature) -> Vec<String> {
+    fn names(pattern: &Pat, list: &mut Vec<String>) {
+        match pattern {
+            Pat::Ident(ident) => list.push(ident.ident.to_string()),
+            Pat::Paren(paren) => names(&paren.pat, list),
+            Pat::Tuple(tuple) => tuple.elems.iter().for_each(|part| names(part, list)),
+            _ => {}
+        }
+    }
+    let mut list = Vec::new();
+    for input in &sig.inputs {
+        if let FnArg::Typed(input) = input {
+            names(&input.pat, &mut list);
+        }
+    }
+    list
 }
 
 /// The attributes that rustc's lints heed.
