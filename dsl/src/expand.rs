@@ -128,7 +128,7 @@ fn compiled(
             reproducible: #reproducible,
             root: #root,
             params: &[#(#params),*],
-            schedules: &[#(#schedules),*],
+            schedules: const { &[#(#schedules),*] },
             ranks: &[#(#ranks),*],
             only: #only,
             calls: #calls,

@@ -2,6 +2,7 @@
 // file's text. Prints what differs; a line `agreed` counts the runs that were equal.
 
 use quadrille::Collective;
+use quadrille::compiler::collective::Setting;
 use quadrille::compiler::diagnostic::Diagnostics;
 use quadrille::compiler::program::Program;
 
@@ -39,7 +40,10 @@ fn compare(path: &str, text: &str, compiled: Vec<Collective>, largest: u32) -> (
         compiled.source = read.source.clone();
         for ranks in 1..=largest {
             let run = |c: &Collective| -> Result<Program, Diagnostics> {
-                let program = c.evaluate.program(&c.setting(ranks));
+                // Each size with another value of the parameters.
+                let all = c.combinations();
+                let params = all[ranks as usize % all.len()].clone();
+                let program = c.evaluate.program(&Setting { params, ..c.setting(ranks) });
                 // The file's text instead of the fn's alone.
                 program
                     .map(|program| Program { source: read.source.clone(), ..program })

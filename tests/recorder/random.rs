@@ -61,6 +61,7 @@ struct Writer {
     text: String,
     indent: usize,
     in_place: bool,
+    custom: bool,
     variables: Vec<Variable>,
     functions: Vec<Function>,
     /// Names given so far.
@@ -79,6 +80,7 @@ pub(crate) fn collectives(seed: u64, count: usize) -> String {
         text: String::new(),
         indent: 0,
         in_place: false,
+        custom: false,
         variables: Vec::new(),
         functions: Vec::new(),
         names: 0,
@@ -103,8 +105,19 @@ impl Writer {
     fn name(&mut self) -> String {
         self.names += 1;
         // Names that the rewritten body also uses for itself, and shadowing.
-        let names =
-            ["tape", "outer", "value", "now", "open", "steps", "assigned", "base", "index0", "argument0"];
+        let names = [
+            "tape",
+            "outer",
+            "value",
+            "now",
+            "open",
+            "steps",
+            "assigned",
+            "base",
+            "index0",
+            "argument0",
+            "k",
+        ];
         let name = self.random.pick(&names);
         if self.random.one_in(3) { name.to_owned() } else { format!("v{}", self.names) }
     }
@@ -112,11 +125,21 @@ impl Writer {
     fn collective(&mut self, i: usize) {
         self.in_place = self.random.one_in(2);
         let chunks = self.random.pick(&["4", "RANKS", "RANKS * 2", "{ let c = RANKS + 1; c.max(3) }"]);
+        self.custom = self.random.one_in(4);
+        if self.custom {
+            self.in_place = false;
+        }
         let kind = self.random.pick(&["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]);
+        let kind = if self.custom { "custom" } else { kind };
         let in_place = if self.in_place { ", in_place" } else { "" };
+        let nodes = self.random.pick(&["1", "RANKS", "if RANKS == 4 { 2 } else { 1 }"]);
         self.variables.clear();
         self.functions.clear();
-        self.line(&format!("#[collective({kind}, ranks = [2, 4], chunks = {chunks}{in_place})]"));
+        self.line(&format!("#[collective({kind}, ranks = [2, 4], chunks = {chunks}{in_place}, nodes = {nodes}, params(k = [1, 2, -3]), scratch = k * k)]"));
+        if self.random.one_in(3) {
+            self.line("#[schedule(protocol = LL, up_to = \"4KiB\")]");
+            self.line("#[schedule(blocks = 8, transport = get)]");
+        }
         self.line(&format!("fn random{i}() {{"));
         self.indent += 1;
         for _ in 0..self.random.below(3) {
@@ -236,6 +259,8 @@ impl Writer {
         match self.random.below(if deep { 11 } else { 18 }) {
             0..=2 => self.binding(),
             3..=4 => self.assignment(),
+            5 if self.custom => self.promise(),
+            6 if self.random.one_in(3) => self.exchange(),
             5..=8 => self.movement(),
             9 => self.assertion(),
             10 => {
@@ -259,7 +284,18 @@ impl Writer {
     }
 
     fn on(&mut self) -> String {
-        if self.random.one_in(2) { format!("#[on({})] ", self.rank()) } else { String::new() }
+        let mut attributes = String::new();
+        if self.random.one_in(2) {
+            attributes = format!("#[on({})] ", self.rank());
+        }
+        match self.random.below(12) {
+            0 => attributes += &format!("#[channel({})] ", self.random.below(3)),
+            1 => attributes += &format!("#[block({})] ", self.value(Type::Int)),
+            2 => attributes += "#[multimem] ",
+            3 => attributes += "#[schedule(transport = get, protocol = Simple)] ",
+            _ => {}
+        }
+        attributes
     }
 
     fn binding(&mut self) {
@@ -447,6 +483,34 @@ impl Writer {
         }
     }
 
+    /// One chunk of a rank.
+    fn one(&mut self, buffers: &[&str]) -> String {
+        let (buffer, rank, chunk) = (self.random.pick(buffers).to_owned(), self.rank(), self.chunk());
+        format!("{buffer}[{rank}][{chunk}]")
+    }
+
+    fn promise(&mut self) {
+        let dest = self.one(&["output"]);
+        if self.random.one_in(3) {
+            return self.line(&format!("unspecified!({dest});"));
+        }
+        let sources = [self.one(&["input"]), self.one(&["input"]), "reduce(input[..][0])".to_owned()];
+        let source =
+            if self.random.one_in(3) { sources[..2].join(" + ") } else { self.random.pick(&sources) };
+        self.line(&format!("expect!({dest} == {source});"));
+    }
+
+    fn exchange(&mut self) {
+        let (stored, read) = match self.in_place {
+            true => (["data", "scratch"], ["data", "scratch"]),
+            false => (["output", "scratch"], ["input", "output"]),
+        };
+        let dests = [self.one(&stored), self.one(&stored)].join(", ");
+        let sources = [self.one(&read), self.one(&read)].join(", ");
+        let on = self.on();
+        self.line(&format!("{on}({dests}) = ({sources});"));
+    }
+
     fn movement(&mut self) {
         let length = if self.random.one_in(3) { 2 } else { 1 };
         let chunks = |writer: &mut Writer| {
@@ -460,10 +524,11 @@ impl Writer {
             }
         };
         let source = |writer: &mut Writer| match writer.in_place {
-            true => "data",
-            false => writer.random.pick(&["input", "input", "output"]),
+            true => writer.random.pick(&["data", "data", "scratch"]),
+            false => writer.random.pick(&["input", "input", "output", "scratch"]),
         };
         let dest = if self.in_place { "data" } else { "output" };
+        let dest = if self.random.one_in(5) { "scratch" } else { dest };
         let group = format!("[{}, {}]", self.rank(), self.rank());
         let arrays = self.known(Type::Array, false);
         let group =
@@ -598,9 +663,15 @@ impl Writer {
         let leaf = self.depth > 5 || self.random.one_in(3);
         if leaf {
             return match self.random.below(24) {
-                0..=6 => "RANKS".to_owned(),
+                0..=4 => "RANKS".to_owned(),
+                5..=6 => {
+                    // A variable may have taken the parameter's name.
+                    let k = self.variables.iter().rev().find(|variable| variable.name == "k");
+                    let k = if k.is_none_or(|k| k.ty == Type::Int) { "k" } else { "2" };
+                    self.random.pick(&[k, k, "NODES", "LOCAL_RANKS"]).to_owned()
+                }
                 7 => format!("(-{})", self.random.below(5)),
-                8 => self.random.pick(&["0x1f", "1_000", "7u8", "0b11", "3i64"]).to_owned(),
+                8 => self.random.pick(&["0x1f", "1_000", "(7u8)", "0b11", "3i64"]).to_owned(),
                 9 if self.random.one_in(4) => {
                     self.random.pick(&["9223372036854775807", "(-9223372036854775808)"]).to_owned()
                 }
