@@ -183,10 +183,7 @@ impl Cache {
             Some(module) => module.clone(),
             None => {
                 let options = nvrtc::Options { arch: VIRTUAL_ARCH, kind: nvrtc::Kind::Ptx, name: &file };
-                let compiled = match &self.disk {
-                    Some(disk) => disk.compile(&cuda.text, &options),
-                    None => nvrtc::compile(&cuda.text, &options).map(|image| Compiled { image, hit: false }),
-                };
+                let compiled = nvrtc::compile_with(self.disk.as_ref(), &cuda.text, &options);
                 let Compiled { image, hit } = compiled.map_err(Error::Compile)?;
                 *(if hit { &mut times.cached } else { &mut times.compiled }) += 1;
                 let Code::Ptx(ptx) = &image.code else {

@@ -34,7 +34,7 @@ mod load;
 mod provide;
 mod tool;
 
-pub use cache::{Cache, Compiled};
+pub use cache::{Cache, Compiled, compile_with};
 pub use compile::{Arch, Code, CompileError, Features, Image, Kind, Options, ParseArchError, Text, compile};
 pub use error::{Absence, Looked, NvrtcError, WheelProblem};
 pub use find::{Found, Source, Version, cache, driver, find, offline};

@@ -5,12 +5,14 @@ mod check;
 mod compile;
 mod doctor;
 mod failure;
+mod files;
 mod output;
 mod progress;
 mod ranks;
 pub(crate) mod run;
 mod size;
 mod source;
+mod tensors;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};

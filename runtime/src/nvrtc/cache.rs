@@ -56,6 +56,21 @@ pub struct Compiled {
     pub hit: bool,
 }
 
+/// As [`Cache::compile`] where there is a cache, else as [`super::compile`].
+///
+/// # Errors
+/// Those of [`super::compile`].
+pub fn compile_with(
+    cache: Option<&Cache>,
+    source: &str,
+    options: &Options<'_>,
+) -> Result<Compiled, CompileError> {
+    match cache {
+        Some(cache) => cache.compile(source, options),
+        None => Ok(Compiled { image: Request::new(source, options)?.compile()?, hit: false }),
+    }
+}
+
 impl Cache {
     /// How many bytes of entries are kept unless it is said otherwise.
     pub const LIMIT: u64 = 256 << 20;
