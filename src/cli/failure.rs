@@ -2,6 +2,7 @@
 
 use crate::cli::compile::StageError;
 use crate::cli::files::WriteError;
+use crate::cli::new::NewError;
 use crate::cli::output::{JsonDiagnostic, json_diagnostics};
 use crate::cli::ranks::NotAdmitted;
 use crate::cli::run::{FilesError, RunFailure};
@@ -34,6 +35,9 @@ pub(crate) enum Failure {
     /// The user's data files cannot be used.
     #[error(transparent)]
     Files(#[from] FilesError),
+    /// There is no new crate.
+    #[error(transparent)]
+    New(#[from] NewError),
     /// There is no NVRTC.
     #[error(transparent)]
     Nvrtc(#[from] NvrtcError),
@@ -66,6 +70,7 @@ impl Failure {
             | Failure::Stage(_)
             | Failure::Files(_) => Failure::USAGE,
             Failure::Write(error) => error.status(),
+            Failure::New(error) => error.status(),
             Failure::Nvrtc(_) | Failure::Doctor(_) => Failure::MACHINE,
             Failure::Compile(error) => match error {
                 CompileError::Nvrtc(_) => Failure::MACHINE,

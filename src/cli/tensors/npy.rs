@@ -51,7 +51,11 @@ pub(crate) enum NpyProblem {
     #[error("its elements are records; save one field of it, as in np.save(file, array['field'])")]
     Records,
     /// A type that no collective takes.
-    #[error("its elements are of NumPy's type '{descr}'; collectives take {} from .npy files", known())]
+    #[error(
+        "its elements are of NumPy's type '{descr}'; collectives take {} from .npy files, and \
+         further types from .safetensors files",
+        known()
+    )]
     Type {
         /// NumPy's name for it.
         descr: String,
@@ -74,7 +78,7 @@ pub(crate) enum NpyProblem {
 
 fn known() -> String {
     let known = TYPES.map(|(dtype, name)| format!("'<{name}' ({dtype})"));
-    format!("{}, and further types from .safetensors files", known.join(", "))
+    known.join(", ")
 }
 
 /// Whether NumPy has the type.
