@@ -110,7 +110,7 @@ pub(crate) enum RunFailure {
     /// The machine has not the memory.
     #[error(
         "{ranks} virtual GPUs with messages of {bytes} bytes need about {} MiB of memory, and this machine has {} MiB \
-         left\nhelp: choose smaller messages or fewer --ranks",
+         left\nhelp: choose smaller messages (--bytes, or the files of --input) or fewer --ranks",
         need >> 20,
         available >> 20
     )]

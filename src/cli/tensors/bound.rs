@@ -68,7 +68,8 @@ impl Allowed {
     /// What the sum of `values` may be, added in any order in `dtype`, or in f32 and stored as `dtype`.
     fn sum(values: impl Iterator<Item = f64>, dtype: DType) -> Allowed {
         let Precision { roundoff, smallest, largest } = Precision::of(dtype);
-        let (mut positive, mut negative, mut sum, mut count) = (0.0, 0.0, 0.0, 0u32);
+        // Of each sign the sum of the absolute values, and how many there are.
+        let (mut positive, mut negative, mut sum, mut count) = ((0.0, 0u32), (0.0, 0u32), 0.0, 0u32);
         let (mut nan, mut plus, mut minus) = (false, false, false);
         for value in values {
             count += 1;
@@ -77,7 +78,8 @@ impl Allowed {
             minus |= value == f64::NEG_INFINITY;
             if value.is_finite() {
                 sum += value;
-                *(if value > 0.0 { &mut positive } else { &mut negative }) += value.abs();
+                let part = if value > 0.0 { &mut positive } else { &mut negative };
+                *part = (part.0 + value.abs(), part.1 + 1);
             }
         }
         let roundings = f64::from(count.saturating_sub(1));
@@ -85,8 +87,11 @@ impl Allowed {
         let stored = if dtype == DType::F32 { 0.0 } else { roundoff.ln_1p() };
         let growth = (roundings * (SINGLE.roundoff.ln_1p() + stored)).exp_m1();
         let double = roundings * f64::EPSILON;
-        let bound = (growth + double) * (positive + negative) + roundings * smallest / 2.0;
-        let overflows = |part: f64| count > 1 && part * (1.0 + growth) + bound > largest;
+        let bound = (growth + double) * (positive.0 + negative.0) + roundings * smallest / 2.0;
+        // Half a step above the largest number rounding makes infinity; and it takes an addition.
+        let overflows = |(part, numbers): (f64, u32)| {
+            numbers > 1 && part * (1.0 + growth) > largest * (1.0 + roundoff / 2.0)
+        };
         let (up, down) = (plus || overflows(positive), minus || overflows(negative));
         let special = nan || plus || minus;
         Allowed {
@@ -328,5 +333,178 @@ fn summed(
                 }),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::bf16;
+    use quadrille_compiler::kind::Kind;
+
+    /// Numbers of all magnitudes and both signs; the same for the same `n`.
+    fn numbers(n: u64) -> impl Iterator<Item = f32> {
+        let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        std::iter::repeat_with(move || {
+            // A xorshift generator (Marsaglia).
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let value = (state >> 40) as f32 / 1000.0 * 2f32.powi((state % 40) as i32 - 20);
+            if state & 64 == 0 { value } else { -value }
+        })
+    }
+
+    /// Added pair by pair, in an order that `n` decides, and rounded to the type each time.
+    fn added(values: &[f32], dtype: DType, n: u64) -> f64 {
+        let mut parts = values.to_vec();
+        let mut random = numbers(n ^ 0x5555).map(|value| value.abs().to_bits() as usize);
+        while parts.len() > 1 {
+            let mut take = || parts.swap_remove(random.next().unwrap_or(0) % parts.len());
+            let sum = take() + take();
+            parts.push(match dtype {
+                DType::F32 => sum,
+                DType::Bf16 => bf16::from_f32(sum).to_f32(),
+            });
+        }
+        f64::from(parts[0])
+    }
+
+    #[test]
+    fn every_order_of_additions_is_admitted_and_little_more() {
+        for dtype in DType::ALL {
+            let mut most = 0.0f64;
+            for n in 0..2000 {
+                let count = 2 + n as usize % 15;
+                let values: Vec<f32> = numbers(n)
+                    .take(count)
+                    .map(|value| if dtype == DType::F32 { value } else { bf16::from_f32(value).to_f32() })
+                    .collect();
+                let allowed = Allowed::sum(values.iter().map(|&value| f64::from(value)), dtype);
+                for order in 0..4 {
+                    let sum = added(&values, dtype, n * 4 + order);
+                    assert!(allowed.admits(sum), "{dtype} {values:?}: {sum}, {allowed}");
+                    most = most.max(allowed.used(sum));
+                }
+                let range = allowed.finite.clone().unwrap();
+                let bound = range.end() - allowed.sum;
+                for outside in
+                    [allowed.sum + 1.01 * bound, allowed.sum - 1.01 * bound, f64::NAN, f64::INFINITY]
+                {
+                    assert!(!allowed.admits(outside), "{outside}, {allowed}");
+                }
+            }
+            // The bound is not so wide that nothing could miss it.
+            assert!((0.2..=1.0).contains(&most), "{dtype}: {most}");
+        }
+    }
+
+    #[test]
+    fn one_number_is_itself() {
+        let allowed = Allowed::sum([1.5].into_iter(), DType::Bf16);
+        assert!(allowed.admits(1.5) && !allowed.admits(1.5 + f64::EPSILON));
+        let largest = Allowed::sum([f64::from(f32::MAX)].into_iter(), DType::F32);
+        assert!(!largest.admits(f64::INFINITY));
+    }
+
+    #[test]
+    fn nan_and_infinity_are_as_ieee_says() {
+        let (nan, inf, max) = (f64::NAN, f64::INFINITY, f64::from(f32::MAX));
+        // What may come out of it: NaN, positive infinity, negative infinity, zero.
+        let cases: [(&[f64], [bool; 4]); 11] = [
+            (&[nan, 1.0], [true, false, false, false]),
+            (&[nan, inf], [true, false, false, false]),
+            (&[inf, 1.0], [false, true, false, false]),
+            (&[-inf, 1.0], [false, false, true, false]),
+            (&[inf, -inf, 1.0], [true, false, false, false]),
+            (&[max, -max], [false, false, false, true]),
+            // Only together do they overflow; so the order decides.
+            (&[max, max, -max, -max], [true, true, true, true]),
+            (&[max, max], [false, true, false, false]),
+            (&[-max, -max], [false, false, true, false]),
+            (&[max, max, -max], [false, true, false, false]),
+            // Before the infinity comes, the others may have made the other one.
+            (&[inf, -max, -max], [true, true, false, false]),
+        ];
+        for (values, may) in cases {
+            let allowed = Allowed::sum(values.iter().copied(), DType::F32);
+            assert_eq!([nan, inf, -inf, 0.0].map(|value| allowed.admits(value)), may, "{values:?}");
+        }
+        // Where the finite sum is admitted, too.
+        assert!(Allowed::sum([max, max, -max].into_iter(), DType::F32).admits(max));
+        let bf16_max = f64::from(f32::from_bits(0x7f7f_0000));
+        assert!(Allowed::sum([bf16_max, bf16_max / 256.0].into_iter(), DType::Bf16).admits(inf));
+        assert!(!Allowed::sum([bf16_max / 2.0, 1.0].into_iter(), DType::Bf16).admits(inf));
+    }
+
+    #[test]
+    fn numbers_that_underflow_are_within_half_of_the_smallest() {
+        let tiny = f64::from(f32::from_bits(0x0001_0000));
+        // The f32 sum of these is between two numbers of bf16.
+        let allowed = Allowed::sum([tiny, tiny / 2.0].into_iter(), DType::Bf16);
+        assert!(allowed.admits(tiny) && allowed.admits(2.0 * tiny) && !allowed.admits(3.0 * tiny));
+    }
+
+    fn message(kind: Kind, count: u64) -> Message {
+        let shape = Shape { kind, ranks: 2, chunks: 2, in_place: false, root: Rank(0) };
+        Message { shape, divisible: false, count, dtype: DType::F32 }
+    }
+
+    fn bytes(lists: &[&[f32]]) -> Vec<Vec<u8>> {
+        lists.iter().map(|list| list.iter().flat_map(|value| value.to_le_bytes()).collect()).collect()
+    }
+
+    #[test]
+    fn every_wrong_element_is_found_and_told() {
+        let inputs = bytes(&[&[1.0, 2.0], &[10.0, 20.0]]);
+        let judge = |kind, count, outputs: &[&[f32]]| {
+            judge(&message(kind, count), RedOp::Sum, &inputs, &bytes(outputs))
+        };
+        let right = judge(Kind::AllReduce, 2, &[&[11.0, 22.0], &[11.0, 22.0]]);
+        assert_eq!((right.copied, right.summed, right.wrong), (0, 4, 0));
+        let wrong = judge(Kind::AllReduce, 2, &[&[11.0, 22.0], &[11.0, 12.0]]);
+        assert_eq!(wrong.wrong, 1);
+        assert!(wrong.to_string().contains("\n  rank 1: element 1 is 12, must be 22 to within "), "{wrong}");
+        let right = judge(Kind::ReduceScatter, 1, &[&[11.0], &[22.0]]);
+        assert_eq!((right.summed, right.wrong), (2, 0));
+        assert_eq!(judge(Kind::ReduceScatter, 1, &[&[22.0], &[11.0]]).wrong, 2);
+        let right = judge(Kind::AllToAll, 1, &[&[1.0, 10.0], &[2.0, 20.0]]);
+        assert_eq!((right.copied, right.summed, right.wrong), (4, 0, 0));
+        let wrong = judge(Kind::AllToAll, 1, &[&[1.0, 10.0], &[20.0, 2.0]]);
+        let told =
+            "rank 1: element 0 is 20 (0x41a00000), must be 2 (0x40000000), as is element 1 of rank 0's input";
+        assert!(wrong.wrong == 2 && wrong.to_string().contains(told), "{wrong}");
+        // What is missing is wrong, also where a NaN would be right.
+        assert_eq!(judge(Kind::AllGather, 2, &[&[1.0, 2.0, 10.0, 20.0], &[1.0, 2.0, 10.0]]).wrong, 1);
+        let nan = bytes(&[&[f32::NAN], &[1.0]]);
+        let short = super::judge(&message(Kind::AllReduce, 1), RedOp::Sum, &nan, &bytes(&[&[f32::NAN], &[]]));
+        assert_eq!(short.wrong, 1);
+    }
+
+    #[test]
+    fn copies_of_nan_have_its_bits() {
+        let nan = |bits: u32| f32::from_bits(bits);
+        let inputs = bytes(&[&[nan(0x7fc0_0001)], &[]]);
+        let judge = |got| {
+            judge(&message(Kind::Broadcast, 1), RedOp::Sum, &inputs, &bytes(&[&[nan(0x7fc0_0001)], &[got]]))
+        };
+        assert_eq!(judge(nan(0x7fc0_0001)).wrong, 0);
+        let wrong = judge(nan(0x7fc0_0000));
+        assert!(
+            wrong.wrong == 1 && wrong.to_string().contains("is NaN (0x7fc00000), must be NaN (0x7fc00001)"),
+            "{wrong}"
+        );
+    }
+
+    #[test]
+    fn a_few_differences_a_rank_are_shown() {
+        let inputs = bytes(&[&[1.0; 100], &[1.0; 100]]);
+        let outputs = bytes(&[&[0.0; 100], &[2.0; 100]]);
+        let wrong = judge(&message(Kind::AllReduce, 100), RedOp::Sum, &inputs, &outputs);
+        let text = wrong.to_string();
+        assert!(
+            text.starts_with("100 of 200 elements are wrong") && text.ends_with("\n  and 92 more"),
+            "{text}"
+        );
     }
 }
