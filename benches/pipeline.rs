@@ -34,19 +34,22 @@ fn growth(c: &mut Criterion) {
         for &ranks in sizes {
             let domain = Domain::full_mesh(ranks);
             let program = collective.program(ranks).expect("stage 1");
-            let schedule = lower::lower(&program, &domain).expect("lowering");
+            let options = collective.options();
+            let schedule = lower::lower(&program, &domain, &options).expect("lowering");
             let proved = verify::schedule(schedule.clone(), &program, &domain).expect("stage 2");
-            let built = kernel::build(&proved, &program, DType::Bf16, RedOp::Sum);
+            let built = kernel::build(&proved, &program, &options, DType::Bf16, RedOp::Sum);
             let rolled = verify::kernel(built.clone(), &proved).expect("rolled");
             group.throughput(Throughput::Elements(program.ops.len() as u64));
             let id = |stage: &str| BenchmarkId::new(stage.to_owned(), ranks);
             group.bench_function(id("stage1"), |b| b.iter(|| black_box(collective.program(ranks))));
-            group.bench_function(id("lower"), |b| b.iter(|| black_box(lower::lower(&program, &domain))));
+            group.bench_function(id("lower"), |b| {
+                b.iter(|| black_box(lower::lower(&program, &domain, &options)))
+            });
             group.bench_function(id("stage2"), |b| {
                 b.iter(|| black_box(verify::schedule(schedule.clone(), &program, &domain)));
             });
             group.bench_function(id("build"), |b| {
-                b.iter(|| black_box(kernel::build(&proved, &program, DType::Bf16, RedOp::Sum)));
+                b.iter(|| black_box(kernel::build(&proved, &program, &options, DType::Bf16, RedOp::Sum)));
             });
             group.bench_function(id("rolled"), |b| {
                 b.iter(|| black_box(verify::kernel(built.clone(), &proved)));

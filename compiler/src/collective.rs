@@ -1,22 +1,48 @@
 //! A collective: a name, the world sizes it is written for, and its program for any world size.
 
+use crate::aliasing;
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
 use crate::domain::{Domain, LARGEST_WORLD};
-use crate::dtype::{DType, RedOp};
+use crate::dtype::{DType, RedOp, UnknownName};
 use crate::emit::{self, Cuda};
 use crate::kernel::{self, Kernel};
 use crate::kind::Kind;
 use crate::lower;
+use crate::options::{self, ScheduleOptions};
 use crate::program::Program;
+use crate::scaling;
 use crate::schedule::Schedule;
+use crate::transport;
 use crate::verify::{self, Verified};
 use std::fmt;
 use std::sync::Arc;
 
-/// What yields the program: the evaluator over source text.
+/// What a program is made for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Setting {
+    /// World size, at least 1.
+    pub ranks: u32,
+    /// The root, below `ranks`; 0 where the kind has none.
+    pub root: u32,
+    /// The values of the collective's parameters, in the order of its attribute.
+    pub params: Vec<i64>,
+}
+
+/// What yields the program: the evaluator over source text, or the recorded body.
 pub trait Evaluate: Send + Sync {
-    /// Runs the collective for `ranks` ranks (at least 1). All findings of the evaluation at once.
-    fn program(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>>;
+    /// Runs the collective. All findings of the run at once.
+    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>>;
+}
+
+/// A named number that the program depends on: `params(k = 2..=4)`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// The values that are proved at every build, in the order listed; never empty. The first is the default.
+    pub values: Vec<i64>,
+    /// The value it has.
+    pub value: i64,
 }
 
 /// A collective, as `#[collective]` leaves it behind or as the command line reads it.
@@ -30,8 +56,16 @@ pub struct Collective {
     pub in_place: bool,
     /// The world sizes listed in the attribute, ascending; never empty for a collective that was parsed.
     pub ranks: Vec<u32>,
-    /// Whether other world sizes are refused.
+    /// Whether other world sizes, and other values of parameters, are refused.
     pub only: bool,
+    /// The root of a rooted kind; else 0.
+    pub root: u32,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// Its `#[schedule(..)]` attributes, in order.
+    pub schedules: Vec<ScheduleOptions>,
+    /// The one of them that is used, where there is any.
+    pub chosen: usize,
     /// The text that locations point into.
     pub source: SourceFile,
     /// Where the fn's name stands.
@@ -41,43 +75,114 @@ pub struct Collective {
 }
 
 impl Collective {
-    /// The program for `ranks` ranks, checked by stage 1.
-    pub fn program(&self, ranks: u32) -> Result<Program, Diagnostics> {
-        self.evaluated(ranks).map_err(|list| self.wrong(list))
+    /// The collective with another root.
+    pub fn rooted(&self, root: u32) -> Collective {
+        Collective { root, ..self.clone() }
     }
 
-    fn evaluated(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
-        if !(1..=LARGEST_WORLD).contains(&ranks) || (self.only && !self.ranks.contains(&ranks)) {
-            return Err(vec![self.wrong_size(ranks)]);
+    /// The collective with another value of a parameter.
+    ///
+    /// # Errors
+    /// If it has no parameter of the name.
+    pub fn with_param(&self, name: &str, value: i64) -> Result<Collective, UnknownName> {
+        let mut collective = self.clone();
+        let Some(param) = collective.params.iter_mut().find(|param| param.name == name) else {
+            let known: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(UnknownName { given: name.to_owned(), what: "parameter", known });
+        };
+        param.value = value;
+        Ok(collective)
+    }
+
+    /// The collective with the schedule that serves messages of `bytes` bytes (the larger of one rank's input and
+    /// output).
+    pub fn for_message(&self, bytes: u64) -> Collective {
+        let sizes = options::sizes(&self.schedules).unwrap_or_default();
+        let chosen = sizes.iter().position(|sizes| sizes.contains(bytes)).unwrap_or(self.chosen);
+        Collective { chosen, ..self.clone() }
+    }
+
+    /// The collective with its `index`-th schedule.
+    pub fn with_schedule(&self, index: usize) -> Collective {
+        Collective { chosen: index, ..self.clone() }
+    }
+
+    /// The collective as called in place, with one buffer, or out of place, with two. One that is written in place
+    /// runs out of place too; one written out of place has to be proved for one buffer, which
+    /// [`Collective::program`] does.
+    pub fn called(&self, in_place: bool) -> Collective {
+        if in_place == self.in_place {
+            return self.clone();
         }
-        let program = self.evaluate.program(ranks)?;
+        let evaluate = Arc::new(Otherwise(Arc::clone(&self.evaluate)));
+        Collective { in_place, evaluate, ..self.clone() }
+    }
+
+    /// The options of the schedule in use.
+    pub fn options(&self) -> ScheduleOptions {
+        self.schedules.get(self.chosen).cloned().unwrap_or_default()
+    }
+
+    /// The setting for `ranks` ranks, with the root and the parameters that the collective has.
+    pub fn setting(&self, ranks: u32) -> Setting {
+        Setting { ranks, root: self.root, params: self.params.iter().map(|param| param.value).collect() }
+    }
+
+    /// The program for `ranks` ranks, checked by stage 1.
+    pub fn program(&self, ranks: u32) -> Result<Program, Diagnostics> {
+        self.evaluated(&self.setting(ranks)).map_err(|list| self.wrong(list))
+    }
+
+    fn evaluated(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+        let refused = self.refused(setting);
+        if !refused.is_empty() {
+            return Err(refused);
+        }
+        let program = self.evaluate.program(setting)?;
         verify::program(&program)?;
         Ok(program)
     }
 
-    fn wrong_size(&self, ranks: u32) -> Diagnostic {
-        let sizes: Vec<_> = self.ranks.iter().map(u32::to_string).collect();
-        let finding = Diagnostic::new(
-            Check::Requirement,
-            self.name_loc,
-            format!("`{}` does not run on {ranks} ranks", self.name),
-        );
+    /// Why the collective does not run in a setting.
+    fn refused(&self, setting: &Setting) -> Vec<Diagnostic> {
+        let Setting { ranks, root, .. } = *setting;
+        let refuse = |message: String, note: String| {
+            Diagnostic::new(Check::Requirement, self.name_loc, message).note(note)
+        };
+        let mut list = Vec::new();
+        let message = || format!("`{}` does not run on {ranks} ranks", self.name);
         if !(1..=LARGEST_WORLD).contains(&ranks) {
-            finding.note(format!("a world has 1 to {LARGEST_WORLD} ranks"))
-        } else {
-            finding.note(format!("it is written for world sizes {} `only`", sizes.join(", ")))
+            list.push(refuse(message(), format!("a world has 1 to {LARGEST_WORLD} ranks")));
+        } else if self.only && !self.ranks.contains(&ranks) {
+            let sizes: Vec<_> = self.ranks.iter().map(u32::to_string).collect();
+            list.push(refuse(
+                message(),
+                format!("it is written for world sizes {} `only`", sizes.join(", ")),
+            ));
+        } else if root >= ranks {
+            let note = format!("there is no rank {root} among {ranks}");
+            list.push(refuse(format!("`{}` cannot have root {root}", self.name), note));
         }
+        for param in self.params.iter().filter(|param| self.only && !param.values.contains(&param.value)) {
+            let values: Vec<_> = param.values.iter().map(i64::to_string).collect();
+            list.push(refuse(
+                format!("`{}` does not run with {} = {}", self.name, param.name, param.value),
+                format!("it is written for {} = {} `only`", param.name, values.join(", ")),
+            ));
+        }
+        list
     }
 
-    /// Lowers the program for a world and proves the schedule by stage 2.
+    /// Lowers the program for a world and proves the schedule by stage 2, for operators that do not scale.
     pub fn verified(&self, domain: &Domain) -> Result<Verified<Schedule>, Diagnostics> {
-        self.prove(domain).map(|(_, schedule)| schedule)
+        self.prove(domain, RedOp::Sum).map(|(_, schedule)| schedule)
     }
 
     /// The kernel of a world, element type and operator, proved to be the verified schedule.
     pub fn kernel(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Verified<Kernel>, Diagnostics> {
-        let (program, schedule) = self.prove(domain)?;
-        let kernel = kernel::build(&schedule, &program, dtype, op);
+        let (program, schedule) = self.prove(domain, op)?;
+        let kernel = kernel::build(&schedule, &program, &self.options(), dtype, op);
         verify::kernel(kernel, &schedule).map_err(|list| self.wrong(list))
     }
 
@@ -86,9 +191,11 @@ impl Collective {
         Ok(emit::cuda(&self.kernel(domain, dtype, op)?))
     }
 
-    fn prove(&self, domain: &Domain) -> Result<(Program, Verified<Schedule>), Diagnostics> {
-        let program = self.program(domain.ranks)?;
-        let schedule = lower::lower(&program, domain)
+    fn prove(&self, domain: &Domain, op: RedOp) -> Result<(Program, Verified<Schedule>), Diagnostics> {
+        let options = self.options();
+        let program = transport::place(self.program(domain.ranks)?, &options);
+        let program = scaling::scale(program, op).map_err(|list| self.wrong(list))?;
+        let schedule = lower::lower(&program, domain, &options)
             .and_then(|schedule| verify::schedule(schedule, &program, domain))
             .map_err(|list| self.wrong(list))?;
         Ok((program, schedule))
@@ -98,16 +205,61 @@ impl Collective {
         Diagnostics { list, source: Some(self.source.clone()) }
     }
 
-    /// Stage 1 for every size of `sizes`: one finding a check and statement, shown for the largest failing size with
-    /// the others named.
+    /// Stage 1 for every size of `sizes` with every combination of the parameters' values: one finding a check and
+    /// statement, shown for the largest failing size with the others named.
     pub fn check(&self, sizes: &[u32]) -> Result<(), Diagnostics> {
-        let failures: Vec<_> =
-            sizes.iter().filter_map(|&ranks| self.evaluated(ranks).err().map(|list| (ranks, list))).collect();
+        let mut failures = Vec::new();
+        for &ranks in sizes {
+            for params in self.combinations() {
+                let setting = Setting { ranks, root: self.root, params };
+                if let Err(list) = self.evaluated(&setting) {
+                    failures.push((ranks, list));
+                }
+            }
+        }
         let list = verify::merge_sizes(failures);
         if list.is_empty() {
             return Ok(());
         }
         Err(self.wrong(list))
+    }
+
+    /// Every combination of the parameters' listed values; one that is empty where there are no parameters.
+    pub fn combinations(&self) -> Vec<Vec<i64>> {
+        self.params.iter().fold(vec![Vec::new()], |before, param| {
+            let with = |head: &Vec<i64>| {
+                let head = head.clone();
+                param.values.iter().map(move |&value| [&head[..], &[value]].concat())
+            };
+            before.iter().flat_map(with).collect()
+        })
+    }
+}
+
+/// The program as called the other way.
+struct Otherwise(Arc<dyn Evaluate>);
+
+impl Evaluate for Otherwise {
+    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+        let program = self.0.program(setting)?;
+        verify::program(&program)?;
+        if !program.shape.in_place && !program.shape.kind.has_in_place() {
+            let message = format!("`{}` cannot be called in place", program.name);
+            return Err(vec![
+                Diagnostic::new(Check::Requirement, program.name_loc, message)
+                    .context(program.context())
+                    .note(format!("{} has no form with one buffer", program.shape.kind)),
+            ]);
+        }
+        let called = aliasing::called_otherwise(&program);
+        let judged = called.and_then(|called| verify::program(&called).map(|()| called));
+        judged.map_err(|mut list| {
+            for finding in &mut list {
+                let why = "called in place, where `input` and `output` are one buffer, here `data`";
+                finding.notes.push(why.to_owned());
+            }
+            list
+        })
     }
 }
 

@@ -175,6 +175,8 @@ pub struct Diagnostic {
 pub struct Context {
     /// The world size shown: the largest failing one.
     pub ranks: u32,
+    /// The values of the collective's parameters, as `k = 3`; empty where it has none.
+    pub params: String,
     /// Other failing world sizes, ascending.
     pub also: Vec<u32>,
     /// The values of the loop variables, as `c = 0, hop = 1`; empty outside loops.
@@ -243,6 +245,9 @@ impl Diagnostic {
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "with RANKS = {}", self.ranks)?;
+        if !self.params.is_empty() {
+            write!(f, ", {}", self.params)?;
+        }
         if !self.also.is_empty() {
             write!(f, " (also {})", words::runs(&self.also).join(", "))?;
         }

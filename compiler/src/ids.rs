@@ -28,11 +28,13 @@ pub enum Buffer {
     Output,
     /// Both in one, of an in-place collective.
     Data,
+    /// Memory of the communicator for the length of a call; its chunks have the size of the largest chunk.
+    Scratch,
 }
 
 impl Buffer {
     /// Every buffer, in text-form order.
-    pub const ALL: [Buffer; 3] = [Buffer::Input, Buffer::Output, Buffer::Data];
+    pub const ALL: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Data, Buffer::Scratch];
 
     /// The name users write.
     pub fn name(self) -> &'static str {
@@ -40,6 +42,7 @@ impl Buffer {
             Buffer::Input => "input",
             Buffer::Output => "output",
             Buffer::Data => "data",
+            Buffer::Scratch => "scratch",
         }
     }
 }

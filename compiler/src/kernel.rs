@@ -29,12 +29,14 @@ use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
 use crate::ids::{Buffer, Place};
 use crate::kind::Shape;
+use crate::options::ScheduleOptions;
 use crate::program::{OpId, Program, StatementId};
+use crate::scaling::Scaling;
 use crate::schedule::Schedule;
 use crate::verify::Verified;
 use std::fmt;
 
-/// Threads of a block.
+/// Threads of a block unless the schedule says otherwise.
 pub const THREADS: u32 = 512;
 
 /// The kernel of one world size, element type and operator.
@@ -138,6 +140,10 @@ pub enum KernelAction {
         sources: Vec<Operand>,
         /// What is stored.
         dests: Vec<Operand>,
+        /// The chunk that has the size of the first chunk moved: a chunk of an operand, or a position in a unit.
+        size_of: Formula,
+        /// What is scaled.
+        scaling: Scaling,
     },
     /// A block-wide barrier.
     BlockSync,
@@ -157,14 +163,20 @@ pub struct Operand {
 }
 
 /// Builds the kernel of a proved schedule.
-pub fn build(schedule: &Verified<Schedule>, program: &Program, dtype: DType, op: RedOp) -> Kernel {
+pub fn build(
+    schedule: &Verified<Schedule>,
+    program: &Program,
+    options: &ScheduleOptions,
+    dtype: DType,
+    op: RedOp,
+) -> Kernel {
     Kernel {
         name: format!("{}_{}r_{dtype}_{op}", schedule.name, schedule.shape.ranks),
         shape: schedule.shape,
         block_cap: schedule.block_cap,
         dtype,
         op,
-        threads: THREADS,
+        threads: options.threads.map_or(THREADS, |given| given.value),
         grid: schedule.blocks.iter().map(|blocks| blocks.len() as u32).collect(),
         classes: classify::classify(schedule, program),
         divisible: program.divisible,
@@ -261,11 +273,21 @@ impl Formulas {
                 f.write_str("signal ")?;
                 self.runs(f, runs, "+")
             }
-            KernelAction::Move { sources, dests } => {
+            KernelAction::Move { sources, dests, size_of, scaling } => {
                 f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
                 self.operands(f, sources, " + ")?;
+                if scaling.completes {
+                    f.write_str(" / RANKS")?;
+                }
+                for (i, source) in scaling.bare.iter().enumerate() {
+                    write!(f, "{}{source}", if i == 0 { ", scaled " } else { " " })?;
+                }
                 f.write_str(" -> ")?;
-                self.operands(f, dests, ", ")
+                self.operands(f, dests, ", ")?;
+                if sources.iter().chain(dests).any(|operand| operand.buffer != Buffer::Scratch) {
+                    return Ok(());
+                }
+                write!(f, " at {}", size_of.text(self.0))
             }
             KernelAction::BlockSync => f.write_str("sync"),
         }

@@ -24,9 +24,25 @@ pub mod dtype;
 
 pub mod domain;
 
+pub mod size;
+
+pub mod options;
+
+pub mod contract;
+
 pub mod program;
 
+mod positions;
+
 pub mod record;
+
+pub mod recording;
+
+mod aliasing;
+
+mod transport;
+
+pub mod scaling;
 
 pub mod collective;
 

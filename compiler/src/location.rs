@@ -8,7 +8,7 @@ use crate::kind::Shape;
 pub struct Locations {
     ranks: u32,
     /// Of [`Buffer::ALL`]: chunks on a rank that has the buffer, and the first number.
-    buffers: [(u32, usize); 3],
+    buffers: [(u32, usize); 4],
     len: usize,
 }
 
@@ -117,7 +117,7 @@ mod tests {
     fn locations_are_dense_and_distinct() {
         for kind in Kind::ALL {
             for in_place in [false, true] {
-                let shape = Shape { kind, ranks: 3, chunks: 2, in_place, root: Rank(0) };
+                let shape = Shape { in_place, scratch: 5, ..Shape::new(kind, 3, 2) };
                 let locations = Locations::new(&shape);
                 let mut seen = vec![false; locations.len()];
                 for buffer in Buffer::ALL {

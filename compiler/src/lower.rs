@@ -11,18 +11,28 @@
 mod arrange;
 mod assign;
 mod depend;
+mod supported;
 mod synchronize;
 
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
+use crate::options::ScheduleOptions;
 use crate::program::Program;
 use crate::schedule::Schedule;
 
 /// Lowers a program that stage 1 accepted. Copies are puts by the source's rank, everything else gets by the
 /// destination's, unless `#[on]` names the rank.
 ///
-/// Errors: `unsupported` where the world cannot carry put and get.
-pub fn lower(program: &Program, domain: &Domain) -> Result<Schedule, Vec<Diagnostic>> {
+/// Errors: `unsupported` where the world cannot carry put and get, or an option cannot be carried out.
+pub fn lower(
+    program: &Program,
+    domain: &Domain,
+    options: &ScheduleOptions,
+) -> Result<Schedule, Vec<Diagnostic>> {
+    let findings = supported::supported(program, domain, options);
+    if !findings.is_empty() {
+        return Err(findings);
+    }
     if !domain.symmetric && program.shape.ranks > 1 {
         return Err(vec![
             Diagnostic::new(
@@ -34,7 +44,7 @@ pub fn lower(program: &Program, domain: &Domain) -> Result<Schedule, Vec<Diagnos
         ]);
     }
     let graph = depend::depend(program);
-    let placement = assign::assign(program, &graph, domain.block_cap);
+    let placement = assign::assign(program, &graph, supported::cap(domain, options))?;
     let sync = synchronize::synchronize(program, &graph, &placement);
     Ok(arrange::arrange(program, &placement, &sync, domain.block_cap))
 }

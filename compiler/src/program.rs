@@ -15,14 +15,18 @@
 //! Invariants, each with the check that enforces it:
 //! 1. Slices lie inside their buffers; those of one operation have equal lengths (`out-of-bounds`).
 //! 2. A destination equals a source or is disjoint from it; destinations are pairwise disjoint (`overlap`).
-//! 3. Chunks that meet in one operation have the same position, index mod C, unless divisible (`chunk-position`).
+//! 3. Chunks that meet in one operation have the same position, index mod C, unless divisible (`chunk-position`). A
+//!    chunk of scratch has that of what was stored there last.
 //! 4. Every chunk read holds a value (`read-before-write`).
 //! 5. `input` is never stored to (`input-overwritten`).
 //! 6. At the end every output chunk holds what its kind demands (`postcondition`).
 
-use crate::diagnostic::{Loc, SourceFile};
-use crate::ids::{Rank, Slice};
-use crate::kind::Shape;
+use crate::contract::Contract;
+use crate::diagnostic::{Context, Loc, SourceFile};
+use crate::ids::{Rank, Slice, ThreadBlock};
+use crate::kind::{Expected, Shape};
+use crate::options::How;
+use crate::scaling::Scaling;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -33,8 +37,14 @@ pub struct Program {
     pub name: String,
     /// Kind, world size, chunks, placement.
     pub shape: Shape,
+    /// The values of the collective's parameters, in the order of its attribute.
+    pub params: Vec<(String, i64)>,
     /// The collective promises counts divisible by C, so that all chunks are equally long.
     pub divisible: bool,
+    /// The collective promises results that depend on neither rank, message size nor schedule.
+    pub reproducible: bool,
+    /// What a custom collective promises; none of any other kind.
+    pub contract: Option<Contract>,
     /// The text that locations point into.
     pub source: SourceFile,
     /// Where the collective's name stands.
@@ -54,6 +64,8 @@ pub struct Statement {
     pub loc: Loc,
     /// Its text, white space folded to single blanks.
     pub text: String,
+    /// How it is to be carried out.
+    pub how: How,
 }
 
 /// Index of a statement in [`Program::statements`].
@@ -75,18 +87,39 @@ pub struct Op {
     pub sources: SmallVec<[Slice; 2]>,
     /// What is stored; at least one.
     pub dests: SmallVec<[Slice; 1]>,
-    /// The executing rank where `#[on(..)]` names it.
+    /// The position of the first chunk in its unit, on which its size depends. The others follow; where an operand
+    /// lies in scratch they do not pass the unit's end.
+    pub position: u32,
+    /// Where it runs, as far as the program says.
+    pub site: Site,
+    /// What it scales, for operators that do.
+    pub scaling: Scaling,
+}
+
+/// Where an operation runs, as far as attributes say.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Site {
+    /// The executing rank: `#[on(..)]`.
     pub on: Option<Rank>,
+    /// Operations of different channels run on different thread blocks: `#[channel(..)]`.
+    pub channel: Option<u32>,
+    /// The thread block of the executing rank: `#[block(..)]`.
+    pub block: Option<ThreadBlock>,
 }
 
 impl Op {
     /// The rank that executes: `#[on]`'s; else the source's for a copy; else the destination's. (A combine into
     /// several ranks without `#[on]` is recorded as one operation a destination.)
     pub fn executor(&self) -> Rank {
-        match (self.on, &self.sources[..]) {
+        Op::rank_of(self.site.on, &self.sources, &self.dests)
+    }
+
+    /// The rank that executes an operation of these operands; see [`Op::executor`].
+    pub(crate) fn rank_of(on: Option<Rank>, sources: &[Slice], dests: &[Slice]) -> Rank {
+        match (on, sources) {
             (Some(rank), _) => rank,
             (None, [source]) => source.rank,
-            (None, _) => self.dests[0].rank,
+            (None, _) => dests.first().map_or(Rank(0), |dest| dest.rank),
         }
     }
 }
@@ -155,6 +188,19 @@ impl Default for Trails {
 }
 
 impl Program {
+    /// What chunk `chunk` of `rank`'s output must hold at the end.
+    pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
+        let promised = self.contract.as_ref().and_then(|contract| contract.expected(rank, chunk));
+        promised.unwrap_or_else(|| self.shape.expected(rank, chunk))
+    }
+
+    /// The world that findings are shown for, outside iterations.
+    pub fn context(&self) -> Context {
+        let params: Vec<String> =
+            self.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        Context { ranks: self.shape.ranks, params: params.join(", "), ..Context::default() }
+    }
+
     /// The operation's statement.
     pub fn statement(&self, op: OpId) -> &Statement {
         &self.statements[self.ops[op.0 as usize].statement.0 as usize]
@@ -179,10 +225,17 @@ impl fmt::Display for Op {
         join(f, &self.dests, ", ")?;
         f.write_str(" = ")?;
         join(f, &self.sources, " + ")?;
-        match self.on {
-            Some(rank) => write!(f, " on {rank}"),
-            None => Ok(()),
+        let Site { on, channel, block } = self.site;
+        if let Some(rank) = on {
+            write!(f, " on {rank}")?;
         }
+        if let Some(channel) = channel {
+            write!(f, " channel {channel}")?;
+        }
+        if let Some(block) = block {
+            write!(f, " block {}", block.0)?;
+        }
+        Ok(())
     }
 }
 
@@ -199,7 +252,11 @@ pub(crate) fn join<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], sep
 
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "program {}: {}", self.name, self.shape)?;
+        write!(f, "program {}: {}", self.name, self.shape)?;
+        for (name, value) in &self.params {
+            write!(f, ", {name} = {value}")?;
+        }
+        writeln!(f)?;
         for (i, statement) in self.statements.iter().enumerate() {
             writeln!(f, "statement {i} at {}: {}", statement.loc, statement.text)?;
         }
@@ -227,6 +284,12 @@ impl fmt::Display for Shape {
         }
         if self.root != Rank(0) {
             write!(f, ", root {}", self.root)?;
+        }
+        if self.nodes != 1 {
+            write!(f, ", {} nodes", self.nodes)?;
+        }
+        if self.scratch != 0 {
+            write!(f, ", {} scratch chunk{}", self.scratch, plural(self.scratch))?;
         }
         Ok(())
     }

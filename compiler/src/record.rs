@@ -1,14 +1,22 @@
 //! Records a program: the one way to make a [`Program`], used by whatever runs a collective. Places arrive as plain
 //! integers; those that name no chunk are findings.
 
-use crate::diagnostic::{Check, Diagnostic, Loc, SourceFile};
-use crate::ids::Buffer;
-use crate::kind::Shape;
-use crate::program::{Op, Program, Statement, StatementId, TrailId, Trails};
+mod promise;
+mod simultaneous;
+
+use crate::contract::Contract;
+use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
+use crate::ids::{Buffer, Slice};
+use crate::kind::{Kind, Shape};
+use crate::options::How;
+use crate::positions::Positions;
+use crate::program::{Op, Program, Site, Statement, StatementId, TrailId, Trails};
+use crate::scaling::Scaling;
 use crate::verify;
 use crate::verify::findings::{Findings, Unit, in_source_order};
-use crate::verify::out_of_bounds::{self, Places};
+use crate::verify::out_of_bounds::{self, Dests, Places, Sources};
 use rustc_hash::FxHashMap;
+use simultaneous::Staging;
 use std::fmt;
 
 /// A slice as the program's text evaluates it: `buffer[rank][start..end]` (`end = start + 1` for one chunk).
@@ -35,42 +43,130 @@ impl fmt::Display for RawSlice {
     }
 }
 
+/// Where an operation runs, as attributes evaluate it; see [`Site`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RawSite {
+    /// `#[on(..)]`.
+    pub on: Option<i64>,
+    /// `#[channel(..)]`.
+    pub channel: Option<i64>,
+    /// `#[block(..)]`.
+    pub block: Option<i64>,
+}
+
+/// What is known of a program before it is run.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The collective's name.
+    pub name: String,
+    /// Kind, world size, chunks, placement; of scratch the chunks that the text may name.
+    pub shape: Shape,
+    /// The values of the collective's parameters.
+    pub params: Vec<(String, i64)>,
+    /// Counts are divisible by C.
+    pub divisible: bool,
+    /// Results depend on neither rank, message size nor schedule.
+    pub reproducible: bool,
+    /// The text that locations point into.
+    pub source: SourceFile,
+    /// Where the collective's name stands.
+    pub name_loc: Loc,
+}
+
 /// A program being recorded.
 #[derive(Debug)]
 pub struct Recorder {
     program: Program,
-    known: FxHashMap<Loc, StatementId>,
+    known: FxHashMap<(Loc, How), StatementId>,
     findings: Findings,
+    positions: Positions,
+    staging: Staging,
+}
+
+/// Where in the run an operation comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// Its statement.
+    pub statement: StatementId,
+    /// The iteration that runs the statement.
+    pub trail: TrailId,
+}
+
+impl Header {
+    /// Of a collective without parameters that promises nothing beyond its kind.
+    pub fn new(name: impl Into<String>, shape: Shape, source: SourceFile, name_loc: Loc) -> Header {
+        let (params, divisible, reproducible) = (Vec::new(), false, false);
+        Header { name: name.into(), shape, params, divisible, reproducible, source, name_loc }
+    }
 }
 
 impl Recorder {
     /// An empty program.
-    pub fn new(name: String, shape: Shape, divisible: bool, source: SourceFile, name_loc: Loc) -> Recorder {
+    pub fn new(header: Header) -> Recorder {
+        let Header { name, shape, params, divisible, reproducible, source, name_loc } = header;
+        let contract =
+            (shape.kind == Kind::Custom).then(|| Contract::new(shape.ranks, shape.output_chunks(shape.root)));
         let program = Program {
             name,
             shape,
+            params,
             divisible,
+            reproducible,
+            contract,
             source,
             name_loc,
             statements: Vec::new(),
             ops: Vec::new(),
             trails: Trails::new(),
         };
-        Recorder { program, known: FxHashMap::default(), findings: Findings::default() }
+        Recorder {
+            positions: Positions::new(&shape),
+            staging: Staging::new(&shape),
+            program,
+            known: FxHashMap::default(),
+            findings: Findings::default(),
+        }
     }
 
-    /// The statement at `loc`; the same place gives the same statement.
-    pub fn statement(&mut self, loc: Loc) -> StatementId {
-        *self.known.entry(loc).or_insert_with(|| {
+    /// A program of `shape` that is `program` but for its operations, which are recorded anew: statements and iterations
+    /// keep their numbers.
+    pub(crate) fn rewriting(program: &Program, shape: Shape) -> Recorder {
+        Recorder {
+            positions: Positions::new(&shape),
+            staging: Staging::new(&shape),
+            known: program
+                .statements
+                .iter()
+                .zip(0..)
+                .map(|(s, id)| ((s.loc, s.how), StatementId(id)))
+                .collect(),
+            findings: Findings::default(),
+            program: Program { shape, ops: Vec::new(), ..program.clone() },
+        }
+    }
+
+    /// The statement at `loc`, carried out as `how` says; the same two give the same statement.
+    pub fn statement(&mut self, loc: Loc, how: How) -> StatementId {
+        *self.known.entry((loc, how)).or_insert_with(|| {
             let text = self.program.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
-            self.program.statements.push(Statement { loc, text });
+            self.program.statements.push(Statement { loc, text, how });
             StatementId(self.program.statements.len() as u32 - 1)
         })
+    }
+
+    /// The world that findings are shown for, outside iterations.
+    pub fn context(&self) -> Context {
+        self.program.context()
     }
 
     /// The iterations, to enter them.
     pub fn trails(&mut self) -> &mut Trails {
         &mut self.program.trails
+    }
+
+    /// The text that locations point into.
+    pub fn source(&self) -> &SourceFile {
+        &self.program.source
     }
 
     /// Operations recorded so far.
@@ -83,34 +179,106 @@ impl Recorder {
         self.program.ops.is_empty()
     }
 
-    /// Records one operation: `sources` are read and combined in order, `dests` stored; `on` is the executing rank
-    /// where the program names it.
-    pub fn record(
+    /// Records one operation: `sources` are read and combined in order, `dests` stored.
+    pub fn record(&mut self, origin: Origin, sources: &[RawSlice], dests: &[RawSlice], site: RawSite) {
+        if let Some(Places { sources, dests, site }) = self.places(origin, sources, dests, site) {
+            self.push(origin, sources, dests, site);
+        }
+    }
+
+    /// Records operations that read all their sources before any of them stores: `(p, q) = (e, f);`. They become
+    /// operations one after the other, which keep in scratch what would be overwritten too early.
+    pub fn record_together(
         &mut self,
-        statement: StatementId,
-        trail: TrailId,
+        origin: Origin,
+        parts: &[(Vec<RawSlice>, Vec<RawSlice>)],
+        site: RawSite,
+    ) {
+        let found: Vec<_> =
+            parts.iter().map(|(sources, dests)| self.places(origin, sources, dests, site)).collect();
+        let Some(parts) = found.into_iter().collect::<Option<Vec<Places>>>() else { return };
+        if let Some(problem) = simultaneous::stored_twice(&parts) {
+            self.report(origin, Check::Overlap, problem);
+            return;
+        }
+        for Places { sources, dests, site } in simultaneous::in_order(parts, &mut self.staging) {
+            self.push(origin, sources, dests, site);
+        }
+    }
+
+    /// `expect!`: the chunks of `dests`, of the output, are to hold the combination of those of `sources`, of the
+    /// input. Slices are named as `output` and `input` also where the collective is in place.
+    pub fn expect(&mut self, origin: Origin, sources: &[RawSlice], dests: &[RawSlice]) {
+        promise::expect(self, origin, sources, dests);
+    }
+
+    /// `unspecified!`: the chunks of `dests`, of the output, may hold anything.
+    pub fn unspecified(&mut self, origin: Origin, dests: &[RawSlice]) {
+        promise::unspecified(self, origin, dests);
+    }
+
+    fn places(
+        &mut self,
+        origin: Origin,
         sources: &[RawSlice],
         dests: &[RawSlice],
-        on: Option<i64>,
-    ) {
-        match out_of_bounds::check(&self.program.shape, sources, dests, on) {
-            Ok(Places { sources, dests, on }) => {
-                self.program.ops.push(Op { statement, trail, sources, dests, on });
-            }
+        site: RawSite,
+    ) -> Option<Places> {
+        match out_of_bounds::check(&self.program.shape, sources, dests, site) {
+            Ok(places) => Some(places),
             Err(problem) => {
-                let what = (Check::OutOfBounds, Unit::Operation);
-                self.findings.add(&self.program, (statement, trail), what, || *problem);
+                self.report(origin, Check::OutOfBounds, *problem);
+                None
             }
+        }
+    }
+
+    fn report(&mut self, origin: Origin, check: Check, problem: Diagnostic) {
+        let at = (origin.statement, origin.trail);
+        self.findings.add(&self.program, at, (check, Unit::Operation), || problem);
+    }
+
+    /// Adds an operation. The chunks of scratch are laid out otherwise than a unit's, so where an operand lies there
+    /// the operation ends with the unit, and another one goes on.
+    fn push(&mut self, origin: Origin, sources: Sources, dests: Dests, site: Site) {
+        let len = dests.first().map_or(0, |dest| dest.len);
+        let in_scratch = sources.iter().chain(&dests).any(|slice| slice.buffer == Buffer::Scratch);
+        let mut start = 0;
+        while start < len {
+            let position = self.positions.of_operation(&sources, &dests, start);
+            let end = if in_scratch && !self.program.divisible {
+                let follows = |offset: u32| {
+                    self.positions.of_operation(&sources, &dests, offset) == position + (offset - start)
+                };
+                (start + 1..len).find(|&offset| !follows(offset)).unwrap_or(len)
+            } else {
+                len
+            };
+            let part = |slice: &Slice| Slice { start: slice.start + start, len: end - start, ..*slice };
+            let op = Op {
+                statement: origin.statement,
+                trail: origin.trail,
+                sources: sources.iter().map(part).collect(),
+                dests: dests.iter().map(part).collect(),
+                position,
+                site,
+                scaling: Scaling::default(),
+            };
+            self.positions.stored(&op);
+            self.program.ops.push(op);
+            start = end;
         }
     }
 
     /// The program, or what is wrong with its operations.
     pub fn finish(mut self) -> Result<Program, Vec<Diagnostic>> {
+        self.program.shape.scratch += self.staging.chunks();
         self.sort_statements();
-        if self.findings.is_empty() {
+        let mut list = self.findings.finish();
+        list.extend(promise::silent(&self.program));
+        if list.is_empty() {
             return Ok(self.program);
         }
-        let mut list = self.findings.finish();
         list.extend(verify::operations(&self.program).finish());
         in_source_order(&mut list);
         Err(list)
@@ -136,11 +304,13 @@ impl Recorder {
 mod tests {
     use super::*;
     use crate::diagnostic::Position;
-    use crate::ids::Rank;
-    use crate::kind::Kind;
 
     fn line(line: u32) -> Loc {
         Loc { start: Position { line, column: 0 }, end: Position { line, column: 2 } }
+    }
+
+    fn at(statement: StatementId) -> Origin {
+        Origin { statement, trail: Trails::ROOT }
     }
 
     fn chunk(buffer: Buffer, rank: i64) -> RawSlice {
@@ -149,20 +319,20 @@ mod tests {
 
     /// Statements on lines 3, 1 and 2, in this order of execution.
     fn recorder() -> (Recorder, [StatementId; 3]) {
-        let shape = Shape { kind: Kind::AllReduce, ranks: 2, chunks: 1, in_place: false, root: Rank(0) };
         let source = SourceFile { path: "a.rs".into(), first_line: 1, text: "a;\nb;\nc;\n".into() };
-        let mut recorder = Recorder::new("a".to_owned(), shape, false, source, line(1));
-        let statements = [3, 1, 2].map(|at| recorder.statement(line(at)));
+        let shape = Shape::new(Kind::AllReduce, 2, 1);
+        let mut recorder = Recorder::new(Header::new("a", shape, source, line(1)));
+        let statements = [3, 1, 2].map(|at| recorder.statement(line(at), How::default()));
         (recorder, statements)
     }
 
     #[test]
     fn statements_stand_in_source_order() {
         let (mut recorder, [third, first, second]) = recorder();
-        assert_eq!(recorder.statement(line(1)), first);
+        assert_eq!(recorder.statement(line(1), How::default()), first);
         for (statement, rank) in [(third, 0), (first, 1), (second, 0)] {
             let (to, from) = (chunk(Buffer::Output, rank), chunk(Buffer::Input, 0));
-            recorder.record(statement, Trails::ROOT, &[from], &[to], None);
+            recorder.record(at(statement), &[from], &[to], RawSite::default());
         }
         let program = recorder.finish().unwrap();
         let texts: Vec<_> = program.statements.iter().map(|s| &s.text[..]).collect();
@@ -175,9 +345,9 @@ mod tests {
     fn findings_stand_in_source_order() {
         let (mut recorder, [third, first, second]) = recorder();
         let (input, output) = (chunk(Buffer::Input, 0), chunk(Buffer::Output, 0));
-        recorder.record(third, Trails::ROOT, &[input], &[chunk(Buffer::Output, 2)], None);
-        recorder.record(first, Trails::ROOT, &[output], &[input], None);
-        recorder.record(second, Trails::ROOT, &[chunk(Buffer::Data, 0)], &[output], None);
+        recorder.record(at(third), &[input], &[chunk(Buffer::Output, 2)], RawSite::default());
+        recorder.record(at(first), &[output], &[input], RawSite::default());
+        recorder.record(at(second), &[chunk(Buffer::Data, 0)], &[output], RawSite::default());
         let list = recorder.finish().unwrap_err();
         let found: Vec<_> = list.iter().map(|d| (d.loc.unwrap().start.line, d.check)).collect();
         assert_eq!(found, [(1, Check::InputOverwritten), (2, Check::OutOfBounds), (3, Check::OutOfBounds)]);

@@ -20,7 +20,8 @@
 //! the tuple (kind, writing block, waiting block); values count from the call's begin. `signal` names the waiting
 //! blocks, `wait` the writing ones. Waits of one step are polled side by side and end with a block-wide barrier;
 //! signals of one step are stored by one thread each. `sync` is a block-wide barrier. An `expect` line says by how
-//! much the block raises what it expects of a counter when the call ends. `#3` names the program's operation.
+//! much the block raises what it expects of a counter when the call ends. `#3` names the program's operation. A move
+//! between chunks of scratch alone says `at 2`, the position in their unit of what lies there.
 //!
 //! Invariants, each with the check that enforces it:
 //! 1. Places, chunks and counters exist; slices of one move are equally long; start counters are signalled by block 0,
@@ -39,7 +40,7 @@ mod parse;
 pub use crate::abi::CounterKind;
 pub use parse::ParseError;
 
-use crate::ids::{Place, Rank, Slice, ThreadBlock};
+use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::kind::Shape;
 use crate::program::{OpId, join};
 use std::fmt;
@@ -88,9 +89,16 @@ pub enum Action {
         sources: Vec<Slice>,
         /// What is stored.
         dests: Vec<Slice>,
+        /// The position of the first chunk in its unit, on which its size depends.
+        position: u32,
     },
     /// All threads of the block wait for each other.
     BlockSync,
+}
+
+/// The operand whose chunks tell the size of a move: the first one that does not lie in scratch.
+pub fn sizing<'a>(sources: &'a [Slice], dests: &'a [Slice]) -> Option<&'a Slice> {
+    sources.iter().chain(dests).find(|slice| slice.buffer != Buffer::Scratch)
 }
 
 /// A value waited for.
@@ -206,11 +214,15 @@ impl fmt::Display for Action {
                 }
                 Ok(())
             }
-            Action::Move { sources, dests } => {
+            Action::Move { sources, dests, position } => {
                 f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
                 join(f, sources, " + ")?;
                 f.write_str(" -> ")?;
-                join(f, dests, ", ")
+                join(f, dests, ", ")?;
+                match sizing(sources, dests) {
+                    Some(_) => Ok(()),
+                    None => write!(f, " at {position}"),
+                }
             }
             Action::BlockSync => f.write_str("sync"),
         }

@@ -50,18 +50,19 @@ fn wrong(program: &Program) -> Vec<String> {
         }
     }
     let mut wrong = Vec::new();
-    for rank in ranks() {
-        for chunk in 0..shape.output_chunks() {
-            let expected = match shape.expected(rank, chunk) {
-                Expected::Copied(from) => contribution(from),
-                Expected::Reduced { chunk } => ranks()
-                    .map(|rank| contribution(Contribution { rank, chunk }))
-                    .fold(0u64, u64::wrapping_add),
-            };
-            let at = shape.output_location(rank, chunk);
-            if values.get(&at) != Some(&expected) {
-                wrong.push(format!("{at} with {shape}"));
-            }
+    let sum = |inputs: &mut dyn Iterator<Item = Contribution>| {
+        inputs.map(contribution).fold(0u64, u64::wrapping_add)
+    };
+    for (rank, chunk) in shape.outputs() {
+        let expected = match program.expected(rank, chunk) {
+            Expected::Copied(from) => contribution(from),
+            Expected::Reduced { chunk } => sum(&mut ranks().map(|rank| Contribution { rank, chunk })),
+            Expected::Combined(inputs) => sum(&mut inputs.iter().copied()),
+            Expected::Unspecified => continue,
+        };
+        let at = shape.output_location(rank, chunk);
+        if values.get(&at) != Some(&expected) {
+            wrong.push(format!("{at} with {shape}"));
         }
     }
     wrong
@@ -107,6 +108,6 @@ fn examples_are_right_for_every_listed_size() {
 fn a_short_ring_is_wrong() {
     let text = include_str!("../../examples/ring_all_reduce.rs").replacen("1..RANKS", "1..RANKS - 1", 1);
     let collective = quadrille_dsl::parse_file("ring.rs", &text).unwrap().remove(0);
-    let program = collective.evaluate.program(8).unwrap();
+    let program = collective.evaluate.program(&collective.setting(8)).unwrap();
     assert_eq!(wrong(&program).len(), 64);
 }

@@ -4,7 +4,8 @@ use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Opera
 use crate::abi::CounterKind;
 use crate::ids::{Buffer, Place, Slice};
 use crate::program::{Program, StatementId};
-use crate::schedule::{Action, Block, Counter, Schedule, Step};
+use crate::scaling::Scaling;
+use crate::schedule::{Action, Block, Counter, Schedule, Step, sizing};
 use rustc_hash::FxHashMap;
 
 /// What all members of a class share: everything but ranks, blocks and chunks.
@@ -18,7 +19,7 @@ struct Signature {
 enum StepShape {
     Wait(Vec<(u32, u32)>),
     Signal(Vec<(u32, u32)>),
-    Move { sources: Vec<(Buffer, u32)>, dests: Vec<(Buffer, u32)> },
+    Move { sources: Vec<(Buffer, u32)>, dests: Vec<(Buffer, u32)>, scaling: Scaling },
     BlockSync,
 }
 
@@ -74,9 +75,14 @@ fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signatur
                 StepShape::Wait(arrivals.iter().map(|a| (link(a.counter).0, a.value)).collect())
             }
             Action::Signal(counters) => StepShape::Signal(counters.iter().map(|&c| link(c)).collect()),
-            Action::Move { sources, dests } => {
+            Action::Move { sources, dests, .. } => {
                 let shape = |slices: &[Slice]| slices.iter().map(|s| (s.buffer, s.len)).collect();
-                StepShape::Move { sources: shape(sources), dests: shape(dests) }
+                let scaling = step.origin.map(|op| program.ops[op.0 as usize].scaling.clone());
+                StepShape::Move {
+                    sources: shape(sources),
+                    dests: shape(dests),
+                    scaling: scaling.unwrap_or_default(),
+                }
             }
             Action::BlockSync => StepShape::BlockSync,
         };
@@ -124,9 +130,11 @@ fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, 
             StepShape::Wait(links) => KernelAction::Wait(runs(links, &signature.links)),
             StepShape::Signal(links) => KernelAction::Signal(runs(links, &signature.links)),
             StepShape::BlockSync => KernelAction::BlockSync,
-            StepShape::Move { sources, dests } => KernelAction::Move {
+            StepShape::Move { sources, dests, scaling } => KernelAction::Move {
                 sources: operands(step_sources, sources),
                 dests: operands(step_dests, dests),
+                size_of: fit(shape.chunks, &|m| size_of(&m.block.steps[i])),
+                scaling: scaling.clone(),
             },
         };
         let origin = members.first().and_then(|m| m.block.steps[i].origin);
@@ -134,6 +142,16 @@ fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, 
         KernelStep { action, statement: *statement, origin, iteration: iteration.unwrap_or_default() }
     });
     Class { steps: steps.collect(), members: places, links }
+}
+
+/// A chunk that has the size of the first chunk moved.
+fn size_of(step: &Step) -> u32 {
+    match &step.action {
+        Action::Move { sources, dests, position } => {
+            sizing(sources, dests).map_or(*position, |slice| slice.start)
+        }
+        _ => 0,
+    }
 }
 
 fn step_sources(step: &Step) -> &[Slice] {

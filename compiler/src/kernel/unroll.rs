@@ -66,9 +66,11 @@ impl Kernel {
                     signals.extend(numbered);
                     Action::Signal(counters)
                 }
-                KernelAction::Move { sources, dests } => {
-                    Action::Move { sources: slices(sources), dests: slices(dests) }
-                }
+                KernelAction::Move { sources, dests, size_of, .. } => Action::Move {
+                    sources: slices(sources),
+                    dests: slices(dests),
+                    position: size_of.evaluate(ranks, member, at, 0) % self.shape.chunks,
+                },
                 KernelAction::BlockSync => Action::BlockSync,
             });
         }

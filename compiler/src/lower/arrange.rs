@@ -155,7 +155,8 @@ impl Writer {
         }
         self.reads.extend(op.sources.iter().copied());
         self.stores.extend(op.dests.iter().copied());
-        self.step(Action::Move { sources: op.sources.to_vec(), dests: op.dests.to_vec() }, Some(id));
+        let (sources, dests) = (op.sources.to_vec(), op.dests.to_vec());
+        self.step(Action::Move { sources, dests, position: op.position }, Some(id));
     }
 
     fn signal(&mut self, mut counters: Vec<Counter>) {

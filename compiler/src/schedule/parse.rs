@@ -1,6 +1,6 @@
 //! Reads a schedule's text form back.
 
-use super::{Action, Arrival, Block, Counter, CounterKind, Schedule, Step};
+use super::{Action, Arrival, Block, Counter, CounterKind, Schedule, Step, sizing};
 use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::kind::{Kind, Shape};
 use crate::program::OpId;
@@ -60,7 +60,7 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
     let chunks = at.count("the number of chunks")?;
     at.token(if chunks == 1 { "chunk" } else { "chunks" })?;
     at.token(",")?;
-    let mut shape = Shape { kind, ranks, chunks, in_place: false, root: Rank(0) };
+    let mut shape = Shape::new(kind, ranks, chunks);
     if at.take("in place") {
         shape.in_place = true;
         at.token(",")?;
@@ -69,7 +69,16 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
         shape.root = at.rank()?;
         at.token(",")?;
     }
-    at.token("block cap")?;
+    while !at.take("block cap") {
+        let number = at.count("`block cap`, or a number of nodes or scratch chunks")?;
+        if at.take("nodes") {
+            shape.nodes = number;
+        } else {
+            at.token(if number == 1 { "scratch chunk" } else { "scratch chunks" })?;
+            shape.scratch = number;
+        }
+        at.token(",")?;
+    }
     let block_cap = at.count("the block cap")?;
     at.end()?;
     Ok(Schedule { name, shape, block_cap, blocks: vec![Vec::new(); ranks as usize] })
@@ -112,13 +121,13 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
     if !block.expects.is_empty() {
         return Err(at.error_at(mark, "a step after the block's `expect` lines"));
     }
-    let action = action(at, own)?;
+    let action = action(at, own, schedule.shape.chunks)?;
     let origin = if at.take("#") { Some(OpId(at.number("the operation's number")?)) } else { None };
     block.steps.push(Step { action, origin });
     Ok(())
 }
 
-fn action(at: &mut Cursor<'_>, own: Place) -> Result<Action, ParseError> {
+fn action(at: &mut Cursor<'_>, own: Place, chunks: u32) -> Result<Action, ParseError> {
     if at.take("wait") {
         return Ok(Action::Wait(at.list(",", |at| {
             let kind = at.counter_kind()?;
@@ -147,7 +156,14 @@ fn action(at: &mut Cursor<'_>, own: Place) -> Result<Action, ParseError> {
     }
     at.token("->")?;
     let dests = at.list(",", Cursor::slice)?;
-    Ok(Action::Move { sources, dests })
+    let position = match sizing(&sources, &dests) {
+        Some(slice) => slice.start % chunks.max(1),
+        None => {
+            at.token("at")?;
+            at.number("a chunk's position in its unit")?
+        }
+    };
+    Ok(Action::Move { sources, dests, position })
 }
 
 /// A line being read.
@@ -313,6 +329,18 @@ mod tests {
     }
 
     #[test]
+    fn scratch_and_nodes() {
+        let head =
+            "schedule s: all_reduce, 4 ranks, 2 chunks, root r1, 2 nodes, 3 scratch chunks, block cap 32";
+        let text = format!(
+            "{head}\nr0.b0\n  copy input[0][1] -> scratch[1][2]\n  copy scratch[0][2] -> scratch[1][0] at 1    #4\n"
+        );
+        assert_eq!(Schedule::parse(&text).unwrap().to_string(), text);
+        let one = head.replace("3 scratch chunks", "1 scratch chunk");
+        assert_eq!(Schedule::parse(&one).unwrap().shape.scratch, 1);
+    }
+
+    #[test]
     fn comments_and_blank_lines_are_counted_but_not_read() {
         let text = format!("// a comment\n\n{HEADER}\n  \nr0.b0\n// another\n  sync\nr1.b0\n");
         let plain = format!("{HEADER}\nr0.b0\n  sync\nr1.b0\n");
@@ -387,8 +415,8 @@ mod tests {
             ("wait data r1.b0 >= -1", "column 22: expected the value waited for, found `-1`"),
             ("signal data r1", "column 17: expected `.`, found the end of the line"),
             (
-                "copy scratch[0][0] -> data[0][0]",
-                "column 8: expected a slice like `data[0][1]`, found `scratch[0][0]`",
+                "copy buffer[0][0] -> data[0][0]",
+                "column 8: expected a slice like `data[0][1]`, found `buffer[0][0]`",
             ),
             ("copy input[0] -> output[0][0]", "column 17: expected `[`, found `->`"),
             ("copy input[0][0]", "column 19: expected `->`, found the end of the line"),
@@ -402,6 +430,7 @@ mod tests {
                 "copy input[0][0] -> output[0][0] #",
                 "column 37: expected the operation's number, found the end of the line",
             ),
+            ("copy scratch[0][0] -> scratch[1][0]", "column 38: expected `at`, found the end of the line"),
             ("sync sync", "column 8: expected the end of the line, found `sync`"),
             ("expect data r1.b0 = 1", "column 21: expected `+=`, found `=`"),
             ("expect data r1.b0 += 1\n  sync", "column 3: a step after the block's `expect` lines"),

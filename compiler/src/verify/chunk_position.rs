@@ -2,26 +2,39 @@
 //! uneven message are shorter.
 
 use crate::diagnostic::{Check, Diagnostic};
+use crate::ids::Buffer;
 use crate::kind::Shape;
+use crate::positions::Positions;
 use crate::program::Op;
 
 /// What to do where the program is right but for chunks of different size.
 pub(crate) const HELP: &str =
     "if every message divides evenly, say `divisible` in the attribute; other counts are then refused";
 
-/// What is wrong with the operation, if anything; for collectives that do not promise divisible counts.
-pub(crate) fn check(shape: &Shape, op: &Op) -> Option<Diagnostic> {
-    let position = |start: u32| start % shape.chunks;
-    let first = op.dests.first()?;
-    let other =
-        op.dests.iter().chain(&op.sources).find(|other| position(other.start) != position(first.start))?;
+/// What is wrong with the operation, if anything, where the chunks have these positions; for collectives that do not
+/// promise divisible counts.
+pub(crate) fn check(shape: &Shape, positions: &Positions, op: &Op) -> Option<Diagnostic> {
+    let len = op.dests.first()?.len;
+    // Outside scratch positions follow each other.
+    let in_scratch = op.sources.iter().any(|slice| slice.buffer == Buffer::Scratch);
+    let offsets = 0..if in_scratch { len } else { 1 };
+    let (first, position, other, elsewhere) = offsets.into_iter().find_map(|offset| {
+        let stored = op.dests.iter().filter(|dest| dest.buffer != Buffer::Scratch);
+        let mut operands =
+            stored.chain(&op.sources).filter_map(|slice| Some((slice, positions.of(slice.at(offset))?)));
+        let (first, position) = operands.next()?;
+        let (other, elsewhere) = operands.find(|(_, elsewhere)| *elsewhere != position)?;
+        Some((first, position, other, elsewhere))
+    })?;
     let message = format!("{first} and {other} have different positions in their units");
-    Some(Diagnostic::new(Check::ChunkPosition, None, message).note(format!(
-        "with {} chunks a unit they {} at positions {} and {}; when a message does not divide evenly, late \
-                 chunks are shorter",
+    let mut finding = Diagnostic::new(Check::ChunkPosition, None, message).note(format!(
+        "with {} chunks a unit they {} at positions {position} and {elsewhere}; when a message does not divide \
+         evenly, late chunks are shorter",
         shape.chunks,
         if first.len == 1 { "stand" } else { "begin" },
-        position(first.start),
-        position(other.start)
-    )))
+    ));
+    if [first, other].iter().any(|slice| slice.buffer == Buffer::Scratch) {
+        finding = finding.note("a chunk of `scratch` has the position of what was stored there last");
+    }
+    Some(finding)
 }

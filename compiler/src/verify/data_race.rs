@@ -115,7 +115,7 @@ fn missing_wait(first: Stamp, second: Stamp, sites: &Sites<'_>) -> String {
 
 impl Observe for DataRaces {
     fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
-        if let Action::Move { sources, dests } = &step.action {
+        if let Action::Move { sources, dests, .. } = &step.action {
             for location in sources.iter().flat_map(|s| s.locations()) {
                 self.access(location, false, at, clock);
             }

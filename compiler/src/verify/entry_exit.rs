@@ -97,7 +97,7 @@ impl<'a> EntryExit<'a> {
 impl Observe for EntryExit<'_> {
     fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
         let own = self.sites.place(at).rank;
-        let Action::Move { sources, dests } = &step.action else { return };
+        let Action::Move { sources, dests, .. } = &step.action else { return };
         let reads = sources.iter().map(|&slice| Touch { at, slice, stores: false });
         let stores = dests.iter().map(|&slice| Touch { at, slice, stores: true });
         for touch in reads.chain(stores).filter(|touch| touch.slice.rank != own) {

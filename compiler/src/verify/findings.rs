@@ -29,11 +29,6 @@ struct Entry {
 }
 
 impl Findings {
-    /// Whether nothing was found.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     /// Adds a problem of `statement` in iteration `trail`. `describe` is called for the first one of its check and
     /// statement only; place and context are filled in here.
     pub(crate) fn add(
@@ -51,11 +46,7 @@ impl Findings {
         }
         let mut diagnostic = describe();
         diagnostic.loc = Some(program.statements[statement.0 as usize].loc);
-        diagnostic.context = Some(Context {
-            ranks: program.shape.ranks,
-            iteration: program.trails.describe(trail),
-            ..Context::default()
-        });
+        diagnostic.context = Some(Context { iteration: program.trails.describe(trail), ..program.context() });
         self.entries.push(Entry { diagnostic, more: 0, unit });
     }
 

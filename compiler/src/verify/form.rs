@@ -5,14 +5,16 @@ use super::out_of_bounds::extent;
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
-use crate::ids::{Place, Slice};
+use crate::ids::{Buffer, Place, Slice};
+use crate::program::OpId;
 use crate::schedule::{Action, Arrival, Counter, CounterKind, Schedule};
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// All breaches. The other checks of stage 2 rely on there being none.
 pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
-    let mut form = Form { sites, findings: Vec::new() };
+    let scales = sites.program.ops.iter().any(|op| !op.scaling.is_none());
+    let mut form = Form { sites, scales, findings: Vec::new() };
     form.world(domain);
     if !form.findings.is_empty() {
         return form.findings;
@@ -37,6 +39,8 @@ struct Signals {
 
 struct Form<'a> {
     sites: &'a Sites<'a>,
+    /// Some operation scales.
+    scales: bool,
     findings: Vec<Diagnostic>,
 }
 
@@ -63,7 +67,10 @@ impl Form<'_> {
                     self.breach(place, i, format_args!("carries out {op} of a program that has {has}"));
                 }
                 match &step.action {
-                    Action::Move { sources, dests } => self.operands(place, i, sources, dests),
+                    Action::Move { sources, dests, position } => {
+                        self.scaled(place, i, (step.origin, sources, dests));
+                        self.operands(place, i, (sources, dests, *position));
+                    }
                     Action::Signal(counters) => {
                         for counter in counters {
                             self.counter(place, i, counter);
@@ -130,7 +137,7 @@ impl Form<'_> {
         let moves_afar = |schedule: &Schedule| {
             schedule.places().any(|(place, block)| {
                 block.steps.iter().any(|s| match &s.action {
-                    Action::Move { sources, dests } => {
+                    Action::Move { sources, dests, .. } => {
                         sources.iter().chain(dests).any(|s| s.rank != place.rank)
                     }
                     _ => false,
@@ -155,7 +162,23 @@ impl Form<'_> {
         }
     }
 
-    fn operands(&mut self, place: Place, step: usize, sources: &[Slice], dests: &[Slice]) {
+    /// What is scaled is known by operation, so where anything is, each step has to be just its operation.
+    fn scaled(
+        &mut self,
+        place: Place,
+        step: usize,
+        (origin, sources, dests): (Option<OpId>, &[Slice], &[Slice]),
+    ) {
+        let ops = &self.sites.program.ops;
+        let same = origin
+            .and_then(|op| ops.get(op.0 as usize))
+            .is_some_and(|op| op.sources[..] == *sources && op.dests[..] == *dests);
+        if self.scales && !same {
+            self.breach(place, step, "does not move what its operation does, by which it would be scaled");
+        }
+    }
+
+    fn operands(&mut self, place: Place, step: usize, (sources, dests, position): (&[Slice], &[Slice], u32)) {
         let shape = self.sites.schedule.shape;
         let program = self.sites.program;
         for slice in sources.iter().chain(dests) {
@@ -173,11 +196,16 @@ impl Form<'_> {
             return;
         };
         for slice in sources.iter().chain(dests) {
-            let same_sizes = program.divisible || slice.start % shape.chunks == first.start % shape.chunks;
+            let own = shape.position(slice.buffer, slice.start);
+            let same_sizes = program.divisible || own.is_none_or(|own| own == position);
             if slice.len != first.len || !same_sizes {
                 self.breach(place, step, format_args!("joins {first} and {slice}, which differ in size"));
                 return;
             }
+        }
+        let in_scratch = sources.iter().chain(dests).any(|slice| slice.buffer == Buffer::Scratch);
+        if in_scratch && !program.divisible && position.saturating_add(first.len) > shape.chunks {
+            self.breach(place, step, format_args!("moves {first} by way of scratch past the end of a unit"));
         }
         for (i, dest) in dests.iter().enumerate() {
             let rival = sources.iter().filter(|s| *s != dest).chain(&dests[..i]).find(|s| s.overlaps(dest));

@@ -46,6 +46,7 @@ pub use stage2::schedule;
 
 use crate::diagnostic::{Check, Diagnostic};
 use crate::location::Locations;
+use crate::positions::Positions;
 use crate::program::Program;
 use findings::{Findings, Unit};
 use std::collections::BTreeMap;
@@ -95,8 +96,11 @@ fn right_if_divisible(program: &Program) -> bool {
 /// The checks of single operations.
 pub(crate) fn operations(program: &Program) -> Findings {
     let mut findings = Findings::default();
+    let mut positions = Positions::new(&program.shape);
     for op in &program.ops {
-        let position = if program.divisible { None } else { chunk_position::check(&program.shape, op) };
+        let position =
+            if program.divisible { None } else { chunk_position::check(&program.shape, &positions, op) };
+        positions.stored(op);
         for problem in [overlap::check(op), position, input_overwritten::check(op)].into_iter().flatten() {
             let (check, at) = (problem.check, (op.statement, op.trail));
             findings.add(program, at, (check, Unit::Operation), || problem);
@@ -136,7 +140,9 @@ pub fn merge_sizes(failures: Vec<(u32, Vec<Diagnostic>)>) -> Vec<Diagnostic> {
         sizes.sort_by_key(|(size, _)| *size);
         let (_, mut shown) = sizes.pop()?;
         if let Some(context) = &mut shown.context {
-            context.also = sizes.into_iter().map(|(size, _)| size).collect();
+            let shown = context.ranks;
+            context.also = sizes.into_iter().map(|(size, _)| size).filter(|&size| size != shown).collect();
+            context.also.dedup();
         }
         Some(shown)
     };

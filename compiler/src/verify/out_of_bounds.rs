@@ -1,17 +1,28 @@
 //! `out-of-bounds`: every slice lies inside a buffer that exists, and the slices of one operation are equally long.
 
 use crate::diagnostic::{Check, Diagnostic};
-use crate::ids::{Buffer, Rank, Slice};
+use crate::ids::{Buffer, Rank, Slice, ThreadBlock};
 use crate::kind::Shape;
-use crate::record::RawSlice;
+use crate::program::Site;
+use crate::record::{RawSite, RawSlice};
 use crate::words;
 use smallvec::SmallVec;
 
-/// The slices and the executing rank of one operation, all inside their buffers.
+/// What one operation reads.
+pub(crate) type Sources = SmallVec<[Slice; 2]>;
+
+/// What one operation stores.
+pub(crate) type Dests = SmallVec<[Slice; 1]>;
+
+/// Channels and thread blocks are numbered below this.
+const SITES: i64 = 64;
+
+/// The slices and the site of one operation, all inside their buffers.
+#[derive(Clone, Debug)]
 pub(crate) struct Places {
-    pub(crate) sources: SmallVec<[Slice; 2]>,
-    pub(crate) dests: SmallVec<[Slice; 1]>,
-    pub(crate) on: Option<Rank>,
+    pub(crate) sources: Sources,
+    pub(crate) dests: Dests,
+    pub(crate) site: Site,
 }
 
 /// Turns the numbers a program computed into places. On failure the first wrong one in reading order.
@@ -19,7 +30,7 @@ pub(crate) fn check(
     shape: &Shape,
     sources: &[RawSlice],
     dests: &[RawSlice],
-    on: Option<i64>,
+    site: RawSite,
 ) -> Result<Places, Box<Diagnostic>> {
     if dests.is_empty() {
         return Err(error("nothing to store to: the list of destinations is empty"));
@@ -27,9 +38,8 @@ pub(crate) fn check(
     if sources.is_empty() {
         return Err(error("nothing to read: the list of sources is empty"));
     }
-    let dests: SmallVec<[Slice; 1]> = dests.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
-    let sources: SmallVec<[Slice; 2]> =
-        sources.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
+    let dests: Dests = dests.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
+    let sources: Sources = sources.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
     let first = dests[0];
     if let Some(other) = dests.iter().chain(&sources).find(|other| other.len != first.len) {
         return Err(error(format!(
@@ -38,13 +48,20 @@ pub(crate) fn check(
             other.len
         )));
     }
-    let on = match on {
+    let on = match site.on {
         Some(given) => {
             Some(rank(shape, given).ok_or_else(|| no_rank(shape, format!("#[on({given})]"), given))?)
         }
         None => None,
     };
-    Ok(Places { sources, dests, on })
+    let number = |given: Option<i64>, name: &str| match given {
+        Some(number) if (0..SITES).contains(&number) => Ok(Some(number as u32)),
+        Some(number) => Err(error(format!("#[{name}({number})] is not within 0 to {}", SITES - 1))),
+        None => Ok(None),
+    };
+    let channel = number(site.channel, "channel")?;
+    let block = number(site.block, "block")?.map(ThreadBlock);
+    Ok(Places { sources, dests, site: Site { on, channel, block } })
 }
 
 fn error(message: impl Into<String>) -> Box<Diagnostic> {
@@ -69,7 +86,7 @@ fn no_rank(shape: &Shape, what: String, given: i64) -> Box<Diagnostic> {
     Box::new(finding)
 }
 
-fn slice(shape: &Shape, raw: &RawSlice) -> Result<Slice, Box<Diagnostic>> {
+pub(crate) fn slice(shape: &Shape, raw: &RawSlice) -> Result<Slice, Box<Diagnostic>> {
     if !shape.buffers().contains(&raw.buffer) {
         return Err(no_buffer(shape, raw));
     }
@@ -103,7 +120,11 @@ fn slice(shape: &Shape, raw: &RawSlice) -> Result<Slice, Box<Diagnostic>> {
 
 fn no_buffer(shape: &Shape, raw: &RawSlice) -> Box<Diagnostic> {
     let mut finding = error(format!("{raw} does not exist"));
-    if shape.in_place {
+    if raw.buffer == Buffer::Scratch {
+        finding.notes.push("the collective has 0 chunks of `scratch`".to_owned());
+        finding.help =
+            Some("say in the attribute how many chunks of it each rank has: `scratch = ..`".to_owned());
+    } else if shape.in_place {
         finding.notes.push("the collective is `in_place`: its one buffer is `data`".to_owned());
     } else {
         finding
@@ -120,12 +141,10 @@ pub(crate) fn extent(shape: &Shape, buffer: Buffer, rank: Rank) -> String {
         1 => "only chunk 0".to_owned(),
         n => format!("chunks 0 to {}", n - 1),
     };
-    let (input, output) = shape.kind.units(shape.ranks);
-    let per_rank = match buffer {
-        Buffer::Input => input,
-        Buffer::Output => output,
-        Buffer::Data => input.max(output),
-    } != 1;
+    if buffer == Buffer::Scratch {
+        return format!("{buffer}[{}] has {indices}: `scratch` is {}", rank.0, shape.scratch);
+    }
+    let per_rank = shape.units(buffer, rank) != 1;
     let units = if per_rank { format!("RANKS = {} units", shape.ranks) } else { "one unit".to_owned() };
     format!("{buffer}[{}] has {indices}: {units}, and `chunks` is {}", rank.0, shape.chunks)
 }

@@ -1,7 +1,7 @@
 //! `postcondition`: at the end every output chunk holds what its kind demands. The blame lies on the statement that
 //! stored the wrong value last; a chunk that is never stored is blamed on the collective's name.
 
-use crate::diagnostic::{Check, Context, Diagnostic};
+use crate::diagnostic::{Check, Diagnostic};
 use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Expected, Kind, Shape};
 use crate::program::{OpId, Program};
@@ -10,7 +10,7 @@ use crate::verify::history::History;
 use crate::verify::stores::Stores;
 use crate::verify::values::{Content, Node, State, ValueId, Values};
 use crate::words;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings whose cause is looked for; the search costs a pass over all values each.
 const EXPLAINED: usize = 16;
@@ -28,7 +28,7 @@ struct Wrong {
 
 /// Judges the contents at the end of a run.
 pub(crate) fn check(program: &Program, values: &Values, state: &State, stores: &Stores) -> Vec<Diagnostic> {
-    let mut wrong = wrong_chunks(&program.shape, values, state, stores);
+    let mut wrong = wrong_chunks(program, values, state, stores);
     if wrong.is_empty() {
         return Vec::new();
     }
@@ -47,7 +47,7 @@ pub(crate) fn check(program: &Program, values: &Values, state: &State, stores: &
         let (Some(id), Some(value)) = (w.stored, w.value) else { continue };
         let op = &program.ops[id.0 as usize];
         findings.add(program, (op.statement, op.trail), (Check::Postcondition, Unit::Chunk), || {
-            let text = describe(&program.shape, values, w, value);
+            let text = describe(program, values, w, value);
             explain(w, Diagnostic::new(Check::Postcondition, None, text))
         });
     }
@@ -58,31 +58,38 @@ pub(crate) fn check(program: &Program, values: &Values, state: &State, stores: &
     list
 }
 
-fn wrong_chunks(shape: &Shape, values: &Values, state: &State, stores: &Stores) -> Vec<Wrong> {
+fn wrong_chunks(program: &Program, values: &Values, state: &State, stores: &Stores) -> Vec<Wrong> {
+    let shape = &program.shape;
     let mut wrong = Vec::new();
     let mut reduced: Vec<Option<Content>> = Vec::new();
-    for rank in (0..shape.ranks).map(Rank) {
-        for chunk in 0..shape.output_chunks() {
-            let at = shape.output_location(rank, chunk);
-            let value = state.read(at);
-            let right = match (shape.expected(rank, chunk), value) {
-                (_, None) => false,
-                // Follows from a read that `read-before-write` reports.
-                (_, Some(value)) if value == values.unknown() => true,
-                (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
-                (Expected::Reduced { chunk }, Some(value)) => {
-                    let index = chunk as usize;
-                    reduced.resize(reduced.len().max(index + 1), None);
-                    let due = *reduced[index].get_or_insert_with(|| reduction(shape, values, chunk));
-                    values.content(value) == due
-                }
-            };
-            if !right {
-                wrong.push(Wrong { rank, chunk, value, stored: stores.last(at) });
+    for (rank, chunk) in shape.outputs() {
+        let at = shape.output_location(rank, chunk);
+        let value = state.read(at);
+        let right = match (program.expected(rank, chunk), value) {
+            (Expected::Unspecified, _) => true,
+            (_, None) => false,
+            // Follows from a read that `read-before-write` reports.
+            (_, Some(value)) if value == values.unknown() => true,
+            (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
+            (Expected::Reduced { chunk }, Some(value)) => {
+                let index = chunk as usize;
+                reduced.resize(reduced.len().max(index + 1), None);
+                let due = *reduced[index].get_or_insert_with(|| reduction(shape, values, chunk));
+                values.content(value) == due
             }
+            (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
+        };
+        if !right {
+            wrong.push(Wrong { rank, chunk, value, stored: stores.last(at) });
         }
     }
     wrong
+}
+
+/// The content of a combination of input chunks.
+fn combination(values: &Values, inputs: &[Contribution]) -> Content {
+    let contents = inputs.iter().map(|&leaf| values.content(values.intern_leaf(leaf)));
+    contents.fold(Content::default(), Content::plus)
 }
 
 /// The content of the reduction over all ranks of one input chunk.
@@ -93,13 +100,39 @@ fn reduction(shape: &Shape, values: &Values, chunk: u32) -> Content {
 }
 
 /// What is wrong with a chunk that was stored.
-fn describe(shape: &Shape, values: &Values, wrong: &Wrong, value: ValueId) -> String {
+fn describe(program: &Program, values: &Values, wrong: &Wrong, value: ValueId) -> String {
     let content = values.contributions(value);
-    let problem = match shape.expected(wrong.rank, wrong.chunk) {
+    let problem = match program.expected(wrong.rank, wrong.chunk) {
+        Expected::Unspecified => String::new(),
+        Expected::Combined(due) => combination_problem(due, &content),
         Expected::Copied(due) => format!("holds {} instead of {due}", sum(&content)),
-        Expected::Reduced { chunk } => reduction_problem(shape, chunk, &content),
+        Expected::Reduced { chunk } => reduction_problem(&program.shape, chunk, &content),
     };
     format!("output[{}][{}] {problem}", wrong.rank.0, wrong.chunk)
+}
+
+/// What a value lacks and has too much to be the combination of `due`, ascending.
+fn combination_problem(due: &[Contribution], content: &[(Contribution, u64)]) -> String {
+    let wanted = |leaf: &Contribution| due.iter().filter(|d| *d == leaf).count() as u64;
+    let has = |leaf: &Contribution| content.iter().find(|(l, _)| l == leaf).map_or(0, |(_, n)| *n);
+    let missing = due.iter().collect::<BTreeSet<_>>().into_iter().filter(|leaf| has(leaf) < wanted(leaf));
+    let lacks: Vec<String> = missing.map(Contribution::to_string).collect();
+    let surplus: Vec<String> = content
+        .iter()
+        .filter(|(leaf, often)| *often > wanted(leaf))
+        .map(|(leaf, often)| match often {
+            1 => leaf.to_string(),
+            often => format!("{leaf} {}", words::times(*often)),
+        })
+        .collect();
+    let mut parts = Vec::new();
+    if !lacks.is_empty() {
+        parts.push(format!("lacks {}", words::list(&lacks)));
+    }
+    if !surplus.is_empty() {
+        parts.push(format!("holds {} beyond what is expected", words::list(&surplus)));
+    }
+    words::list(&parts)
 }
 
 /// What a value lacks and has too much to be the reduction of input chunk `chunk`.
@@ -165,8 +198,8 @@ fn never_stored(program: &Program, values: &Values, wrong: &[Wrong]) -> Diagnost
     let places: Vec<_> = wrong.iter().map(|w| (w.rank.0, w.chunk)).collect();
     let verb = if places.len() == 1 { "is" } else { "are" };
     let message = format!("{} {verb} never stored", name_chunks(shape, &places));
-    let mut finding = Diagnostic::new(Check::Postcondition, program.name_loc, message)
-        .context(Context { ranks: shape.ranks, ..Context::default() });
+    let mut finding =
+        Diagnostic::new(Check::Postcondition, program.name_loc, message).context(program.context());
     if let Some(w) = wrong.iter().find(|w| w.value.is_some())
         && let Some(Node::Leaf(leaf)) = w.value.map(|value| values.node(value))
     {
@@ -182,7 +215,7 @@ fn name_chunks(shape: &Shape, places: &[(u32, u32)]) -> String {
     if first == last {
         return format!("output[{}][{}]", first.0, first.1);
     }
-    let (world, chunks) = (shape.ranks, shape.output_chunks());
+    let (world, chunks) = (shape.ranks, shape.output_chunks(shape.root));
     let low = places.iter().map(|p| p.1).min().unwrap_or(0);
     let high = places.iter().map(|p| p.1).max().unwrap_or(0);
     let span = |low: u32, high: u32, all: u32| match high - low + 1 {
@@ -233,7 +266,16 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
     let shape = &program.shape;
     finding.notes.extend(in_place_note(shape, wrong));
     let content = wrong.value.map(|value| history.values().contributions(value)).unwrap_or_default();
-    let reasons = match shape.expected(wrong.rank, wrong.chunk) {
+    let reasons = match program.expected(wrong.rank, wrong.chunk) {
+        Expected::Unspecified => [None, None],
+        Expected::Combined(due) => {
+            let missing: Vec<_> =
+                due.iter().copied().filter(|due| !content.iter().any(|(leaf, _)| leaf == due)).collect();
+            let lost = history.lost(&missing, wrong.stored).filter(|_| !missing.is_empty());
+            let surplus = content.iter().find(|(_, often)| *often > 1);
+            let again = wrong.value.zip(surplus);
+            [lost, again.and_then(|(value, (leaf, _))| history.repeated(value, *leaf, wrong.stored))]
+        }
         Expected::Copied(due) => {
             let missing = !content.iter().any(|(leaf, _)| *leaf == due);
             [missing.then(|| history.lost(&[due], wrong.stored)).flatten(), None]

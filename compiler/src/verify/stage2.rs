@@ -11,7 +11,7 @@ use super::invariant::Invariant;
 use super::residency::residency;
 use super::site::Sites;
 use super::translation::Translation;
-use crate::diagnostic::{Context, Diagnostic};
+use crate::diagnostic::Diagnostic;
 use crate::domain::Domain;
 use crate::program::Program;
 use crate::schedule::Schedule;
@@ -62,6 +62,6 @@ fn interleavings(sites: &Sites<'_>, order: Order) -> Vec<Diagnostic> {
 /// In source order, each with the world size.
 fn finished(mut findings: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
     in_source_order(&mut findings);
-    let context = Context { ranks: program.shape.ranks, ..Context::default() };
+    let context = program.context();
     findings.into_iter().map(|finding| finding.context(context.clone())).collect()
 }

@@ -6,12 +6,13 @@ use super::replay::final_state;
 use super::site::Sites;
 use super::values::{Node, State, ValueId, Values};
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::ids::{Location, Rank};
+use crate::ids::{Buffer, Location};
 use crate::kind::Contribution;
 use crate::location::LocationTable;
 use crate::program::Program;
 use crate::schedule::{Action, Step};
 use crate::words;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Inputs up to which a value is shown as it is combined.
@@ -22,13 +23,24 @@ pub(super) struct Translation {
     values: Values,
     state: State,
     stored: LocationTable<Option<Stamp>>,
+    /// The position of what lies in each chunk of scratch; as a step has it that stored there.
+    positions: FxHashMap<Location, u32>,
+    chunks: u32,
+    divisible: bool,
 }
 
 impl Translation {
     pub(super) fn new(program: &Program) -> Translation {
         let values = Values::new(&program.shape);
         let state = State::initial(&program.shape, &values);
-        Translation { values, state, stored: LocationTable::new(&program.shape, None) }
+        Translation {
+            values,
+            state,
+            stored: LocationTable::new(&program.shape, None),
+            positions: FxHashMap::default(),
+            chunks: program.shape.chunks,
+            divisible: program.divisible,
+        }
     }
 
     /// Compares every output chunk with the program's: same inputs, same order and grouping. One finding a statement.
@@ -36,16 +48,14 @@ impl Translation {
         let program = sites.program;
         let wanted = final_state(program, &mut self.values);
         let mut groups: BTreeMap<Loc, (Location, Option<Stamp>, u64)> = BTreeMap::new();
-        for rank in (0..program.shape.ranks).map(Rank) {
-            for chunk in 0..program.shape.output_chunks() {
-                let at = program.shape.output_location(rank, chunk);
-                if wanted.read(at) == self.state.read(at) {
-                    continue;
-                }
-                let stored = self.stored.get_mut(at).and_then(|s| *s);
-                let loc = stored.map_or(program.name_loc, |stamp| sites.loc(stamp));
-                groups.entry(loc).and_modify(|(_, _, more)| *more += 1).or_insert((at, stored, 0));
+        for (rank, chunk) in program.shape.outputs() {
+            let at = program.shape.output_location(rank, chunk);
+            if wanted.read(at) == self.state.read(at) {
+                continue;
             }
+            let stored = self.stored.get_mut(at).and_then(|s| *s);
+            let loc = stored.map_or(program.name_loc, |stamp| sites.loc(stamp));
+            groups.entry(loc).and_modify(|(_, _, more)| *more += 1).or_insert((at, stored, 0));
         }
         let describe = |(loc, (at, stored, more)): (Loc, (Location, Option<Stamp>, u64))| {
             let (is, should) = (self.state.read(at), wanted.read(at));
@@ -69,6 +79,16 @@ impl Translation {
             }
         };
         groups.into_iter().map(describe).collect()
+    }
+}
+
+impl Translation {
+    /// What a move of chunks at `position` reads; a chunk of scratch that holds one of another size is unknown.
+    fn read(&self, at: Location, position: u32) -> ValueId {
+        let other_size = at.buffer == Buffer::Scratch
+            && !self.divisible
+            && self.positions.get(&at).is_some_and(|stored| *stored != position);
+        self.state.read(at).filter(|_| !other_size).unwrap_or(self.values.unknown())
     }
 }
 
@@ -114,15 +134,17 @@ fn difference(values: &Values, is: ValueId, should: ValueId) -> Option<String> {
 
 impl Observe for Translation {
     fn moved(&mut self, at: Stamp, step: &Step, _: &Clock) {
-        let Action::Move { sources, dests } = &step.action else { return };
+        let Action::Move { sources, dests, position } = &step.action else { return };
         for offset in 0..sources.first().map_or(0, |s| s.len) {
-            let terms: Vec<ValueId> = sources
-                .iter()
-                .map(|s| self.state.read(s.at(offset)).unwrap_or(self.values.unknown()))
-                .collect();
+            let position = (position + offset) % self.chunks;
+            let terms: Vec<ValueId> =
+                sources.iter().map(|source| self.read(source.at(offset), position)).collect();
             let value = self.values.intern_sum(&terms);
             for dest in dests {
                 self.state.store(dest.at(offset), value);
+                if dest.buffer == Buffer::Scratch {
+                    self.positions.insert(dest.at(offset), position);
+                }
                 if let Some(stored) = self.stored.get_mut(dest.at(offset)) {
                     *stored = Some(at);
                 }

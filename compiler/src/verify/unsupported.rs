@@ -1,7 +1,7 @@
 //! `unsupported`, as far as it concerns a recorded program: one that is too large to be judged. Constructs that cannot
 //! be carried out are found where they are read.
 
-use crate::diagnostic::{Check, Context, Diagnostic};
+use crate::diagnostic::{Check, Diagnostic};
 use crate::location::Locations;
 use crate::program::Program;
 
@@ -26,6 +26,6 @@ pub(crate) fn check(program: &Program) -> Option<Diagnostic> {
     };
     Some(
         Diagnostic::new(Check::Unsupported, program.name_loc, format!("{what}, more than {LIMIT}"))
-            .context(Context { ranks: program.shape.ranks, ..Context::default() }),
+            .context(program.context()),
     )
 }

@@ -133,6 +133,18 @@ impl Values {
         }
     }
 
+    /// One of the inputs in a value: the first one combined. `None` of the unknown value.
+    pub(crate) fn first_leaf(&self, value: ValueId) -> Option<Contribution> {
+        let mut at = value;
+        loop {
+            match self.node(at) {
+                Node::Leaf(leaf) => return Some(leaf),
+                Node::Unknown => return None,
+                Node::Sum(terms) => at = *terms.first()?,
+            }
+        }
+    }
+
     /// The inputs in a value exactly, ascending, each with how often (saturating). For messages: linear in the
     /// expression's distinct parts.
     pub fn contributions(&self, value: ValueId) -> Vec<(Contribution, u64)> {
@@ -232,7 +244,7 @@ mod tests {
     use crate::kind::Kind;
 
     fn values(ranks: u32, chunks: u32) -> (Values, impl Fn(u32, u32) -> Contribution) {
-        let shape = Shape { kind: Kind::AllReduce, ranks, chunks, in_place: false, root: Rank(0) };
+        let shape = Shape::new(Kind::AllReduce, ranks, chunks);
         (Values::new(&shape), |rank, chunk| Contribution { rank: Rank(rank), chunk })
     }
 

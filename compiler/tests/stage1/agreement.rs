@@ -127,7 +127,7 @@ fn random_program(kind: Kind, in_place: bool, ranks: u32, chunks: u32, ops: &[Ra
             } else {
                 output
             };
-            let rank = if kind == Kind::Broadcast && buffer == Buffer::Input { 0 } else { rank % ranks };
+            let rank = if kind.root_only(buffer) { 0 } else { rank % ranks };
             let chunk = i64::from(chunk % (units * chunks));
             range(buffer, rank.into(), chunk, chunk + 1)
         };
@@ -151,13 +151,14 @@ proptest! {
 
     #[test]
     fn random_programs(
-        kind in prop::sample::select(&Kind::ALL[..]),
+        // A custom program needs promises, which these do not make.
+        kind in prop::sample::select(&Kind::ALL[..Kind::ALL.len() - 1]),
         in_place in any::<bool>(),
         ranks in 1..4_u32,
         chunks in 1..3_u32,
         ops in prop::collection::vec(random_op(), 0..10),
     ) {
-        compare(&random_program(kind, in_place, ranks, chunks, &ops));
+        compare(&random_program(kind, in_place && kind.has_in_place(), ranks, chunks, &ops));
     }
 
     #[test]

@@ -70,15 +70,10 @@ fn initial(shape: &Shape) -> BTreeMap<Location, Contents> {
     let mut contents = BTreeMap::new();
     for rank in 0..n {
         let chunks = match shape.kind {
-            Kind::AllReduce | Kind::AllGather => c,
-            Kind::Broadcast => {
-                if rank == 0 {
-                    c
-                } else {
-                    0
-                }
-            }
-            Kind::ReduceScatter | Kind::AllToAll => n * c,
+            Kind::Broadcast | Kind::Scatter if rank != 0 => 0,
+            Kind::AllReduce | Kind::AllGather | Kind::Broadcast | Kind::Reduce | Kind::Gather => c,
+            Kind::SendRecv | Kind::Custom => c,
+            Kind::ReduceScatter | Kind::AllToAll | Kind::Scatter => n * c,
         };
         for chunk in 0..chunks {
             let (buffer, index) = match (shape.in_place, shape.kind) {
@@ -107,10 +102,17 @@ fn outputs(shape: &Shape) -> Vec<(Location, (u32, u32), Contents)> {
     for rank in 0..n {
         for position in 0..c {
             match shape.kind {
-                Kind::AllReduce => add(rank, position, everybodys(position)),
+                Kind::Reduce | Kind::Gather if rank != 0 => {}
+                // A program of this kind that promises nothing is refused before it is run.
+                Kind::Custom => {}
+                Kind::AllReduce | Kind::Reduce => add(rank, position, everybodys(position)),
+                Kind::Scatter => add(rank, position, Contents::from([((0, rank * c + position), 1)])),
+                Kind::SendRecv => {
+                    add(rank, position, Contents::from([(((rank + n - 1) % n, position), 1)]));
+                }
                 Kind::ReduceScatter => add(rank, position, everybodys(rank * c + position)),
                 Kind::Broadcast => add(rank, position, Contents::from([((0, position), 1)])),
-                Kind::AllGather => (0..n).for_each(|peer| {
+                Kind::AllGather | Kind::Gather => (0..n).for_each(|peer| {
                     add(rank, peer * c + position, Contents::from([((peer, position), 1)]));
                 }),
                 Kind::AllToAll => (0..n).for_each(|peer| {

@@ -106,6 +106,7 @@ fn places_beyond_the_text() {
 fn all_parts() {
     let context = Context {
         ranks: 8,
+        params: "k = 5".to_owned(),
         also: vec![2, 3, 4, 6],
         iteration: "c = 1".to_owned(),
         more: "3 more chunks likewise".to_owned(),
@@ -114,7 +115,7 @@ fn all_parts() {
         Diagnostic::new(Check::Form, None, "what").context(context).note("why").note("and why").help("do");
     assert_snapshot!(finding.plain(), @"
     what [form]
-      with RANKS = 8 (also 2 to 4, 6), in iteration c = 1; 3 more chunks likewise
+      with RANKS = 8, k = 5 (also 2 to 4, 6), in iteration c = 1; 3 more chunks likewise
     note: why
     note: and why
     help: do
@@ -122,7 +123,7 @@ fn all_parts() {
     assert_snapshot!(Diagnostics { list: vec![finding], source: None }.render(false), @"
     error: what [form]
      |
-     = note: with RANKS = 8 (also 2 to 4, 6), in iteration c = 1; 3 more chunks likewise
+     = note: with RANKS = 8, k = 5 (also 2 to 4, 6), in iteration c = 1; 3 more chunks likewise
      = note: why
      = note: and why
      = help: do

@@ -1,10 +1,11 @@
 //! Programs written as closures over a recorder, and what stage 1 says of them.
 
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics, Loc, Position, SourceFile};
-use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::ids::Buffer;
 use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::options::How;
 use quadrille_compiler::program::{Program, StatementId, Trails};
-use quadrille_compiler::record::{RawSlice, Recorder};
+use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::verify;
 use std::fmt::Write;
 
@@ -63,15 +64,16 @@ impl Sketch {
     /// The recorded program for `ranks` ranks.
     pub(crate) fn program(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
         let chunks = (self.chunks)(ranks);
-        let shape = Shape { kind: self.kind, ranks, chunks, in_place: self.in_place, root: Rank(0) };
+        let shape = Shape { in_place: self.in_place, ..Shape::new(self.kind, ranks, chunks) };
         let loc = |line, column, len| Loc {
             start: Position { line, column },
             end: Position { line, column: column + len as u32 },
         };
         let name = loc(1, 3, "example".len());
-        let mut recorder = Recorder::new("example".into(), shape, self.divisible, self.source(), name);
+        let header = Header::new("example", shape, self.source(), name);
+        let mut recorder = Recorder::new(Header { divisible: self.divisible, ..header });
         let locs = self.lines.iter().enumerate().map(|(i, line)| loc(i as u32 + 2, 4, line.len()));
-        let statements = locs.map(|loc| recorder.statement(loc)).collect();
+        let statements = locs.map(|loc| recorder.statement(loc, How::default())).collect();
         let mut run = Run { n: i64::from(ranks), recorder, statements };
         (self.body)(&mut run);
         run.recorder.finish()
@@ -125,7 +127,9 @@ impl Run {
             let name = trails.intern(name);
             trails.enter(parent, name, *value)
         });
-        self.recorder.record(self.statements[line], trail, sources, dests, on);
+        let origin = Origin { statement: self.statements[line], trail };
+        let site = RawSite { on, ..RawSite::default() };
+        self.recorder.record(origin, sources, dests, site);
     }
 }
 

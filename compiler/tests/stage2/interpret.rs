@@ -1,7 +1,7 @@
 //! A second opinion: runs a schedule in one random interleaving, with values that tell every order of combination
 //! apart. It shares nothing with stage 2 but the data types.
 
-use quadrille_compiler::ids::{Location, Rank, Slice};
+use quadrille_compiler::ids::{Location, Slice};
 use quadrille_compiler::kind::Shape;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::{Action, Counter, Schedule};
@@ -46,8 +46,7 @@ pub(crate) fn sequential(program: &Program) -> Vec<u64> {
 }
 
 fn outputs(memory: &Memory, shape: &Shape) -> Vec<u64> {
-    let chunks = shape.output_chunks();
-    let places = (0..shape.ranks).flat_map(|r| (0..chunks).map(move |c| shape.output_location(Rank(r), c)));
+    let places = shape.outputs().map(|(rank, chunk)| shape.output_location(rank, chunk));
     places.map(|at| read(memory, shape, at)).collect()
 }
 
@@ -106,7 +105,7 @@ pub(crate) fn interleaved(schedule: &Schedule, mut seed: u64) -> Result<Vec<u64>
                 counters.iter().for_each(|c| *counts.entry(*c).or_default() += 1);
                 threads[i].step += 1;
             }
-            Action::Move { sources, dests } => {
+            Action::Move { sources, dests, .. } => {
                 if let Some(peer) = sources
                     .iter()
                     .chain(dests)

@@ -4,6 +4,7 @@ use crate::{lowered, programs, told};
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::kernel::{self, Formula, Kernel, KernelAction};
+use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::verify::{self, Verified};
@@ -11,7 +12,7 @@ use quadrille_compiler::verify::{self, Verified};
 fn built(program: &Program) -> (Kernel, Verified<Schedule>) {
     let domain = Domain::full_mesh(program.shape.ranks);
     let schedule = verify::schedule(lowered(program), program, &domain).unwrap();
-    (kernel::build(&schedule, program, DType::Bf16, RedOp::Sum), schedule)
+    (kernel::build(&schedule, program, &ScheduleOptions::default(), DType::Bf16, RedOp::Sum), schedule)
 }
 
 #[test]
@@ -76,11 +77,21 @@ fn mutants(kernel: &Kernel) -> Vec<Kernel> {
                         }
                     }
                 }
-                KernelAction::Move { sources, dests } => {
+                KernelAction::Move { sources, dests, .. } => {
+                    // All chunks of a unit of one are equally long.
+                    if kernel.shape.chunks > 1 {
+                        add(&|m| {
+                            let KernelAction::Move { size_of, .. } = &mut m.classes[c].steps[s].action else {
+                                unreachable!()
+                            };
+                            shift(size_of);
+                        });
+                    }
                     for o in 0..sources.len() + dests.len() {
                         for part in 0..3 {
                             add(&|m| {
-                                let KernelAction::Move { sources, dests } = &mut m.classes[c].steps[s].action
+                                let KernelAction::Move { sources, dests, .. } =
+                                    &mut m.classes[c].steps[s].action
                                 else {
                                     unreachable!()
                                 };

@@ -2,6 +2,7 @@
 
 use crate::{findings, lowered, programs, told};
 use quadrille_compiler::domain::Domain;
+use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::verify;
 
@@ -39,7 +40,8 @@ fn blocks_stay_below_the_cap_and_peers_beyond_it_share_them() {
 fn a_world_without_symmetric_buffers_carries_no_put_or_get() {
     let program = programs::ring_all_reduce(0, 0).program(4).unwrap();
     let domain = Domain { symmetric: false, ..Domain::full_mesh(4) };
-    let refused = quadrille_compiler::lower::lower(&program, &domain).unwrap_err();
+    let refused =
+        quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap_err();
     assert!(told(&refused).contains("[unsupported]"), "{}", told(&refused));
     let smuggled = verify::schedule(lowered(&program), &program, &domain).unwrap_err();
     assert!(told(&smuggled).contains("this world maps none [form]"), "{}", told(&smuggled));
@@ -51,7 +53,8 @@ fn a_small_cap_is_kept_and_a_smaller_one_is_refused() {
     let program = sketch.program(8).unwrap();
     for cap in 1..=8 {
         let domain = Domain { block_cap: cap, ..Domain::full_mesh(8) };
-        let schedule = quadrille_compiler::lower::lower(&program, &domain).unwrap();
+        let schedule =
+            quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap();
         assert!(schedule.blocks.iter().all(|blocks| blocks.len() == cap as usize));
         let narrower = Domain { block_cap: cap - 1, ..domain.clone() };
         let refused = verify::schedule(schedule.clone(), &program, &narrower).unwrap_err();

@@ -17,13 +17,14 @@ mod worked_ring;
 
 use quadrille_compiler::diagnostic::Diagnostic;
 use quadrille_compiler::domain::Domain;
+use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::{lower, verify};
 
 /// The schedule of a program on a full mesh.
 fn lowered(program: &Program) -> Schedule {
-    lower::lower(program, &Domain::full_mesh(program.shape.ranks)).unwrap()
+    lower::lower(program, &Domain::full_mesh(program.shape.ranks), &ScheduleOptions::default()).unwrap()
 }
 
 /// What stage 2 says of a schedule on a full mesh.

@@ -63,7 +63,7 @@ pub(crate) fn mutants(schedule: &Schedule) -> Vec<(String, Schedule)> {
                         });
                     }
                 }
-                Action::Move { sources, dests } => {
+                Action::Move { sources, dests, .. } => {
                     let chunks = schedule.shape.chunks;
                     for k in 0..sources.len() {
                         add(format!("read another chunk in `{}`", step.action), &|m| {

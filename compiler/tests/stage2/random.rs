@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{Loc, Position, SourceFile};
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::ids::Buffer;
 use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::options::{How, ScheduleOptions};
 use quadrille_compiler::program::{Program, Trails};
-use quadrille_compiler::record::{RawSlice, Recorder};
+use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::{kernel, lower, verify};
 
@@ -34,12 +35,13 @@ fn draft(ranks: i64, chunks: i64) -> impl Strategy<Value = Draft> {
 }
 
 fn record(ranks: u32, chunks: u32, in_place: bool, drafts: &[Draft]) -> Program {
-    let shape = Shape { kind: Kind::AllReduce, ranks, chunks, in_place, root: Rank(0) };
+    let shape = Shape { in_place, ..Shape::new(Kind::AllReduce, ranks, chunks) };
     let source = SourceFile { path: "random.rs".into(), first_line: 1, text: "fn random() {}".into() };
     let loc = Loc { start: Position { line: 1, column: 3 }, end: Position { line: 1, column: 9 } };
     // Positions do not matter here: chunks of equal length may meet anywhere.
-    let mut recorder = Recorder::new("random".into(), shape, true, source, loc);
-    let statement = recorder.statement(loc);
+    let header = Header::new("random", shape, source, loc);
+    let mut recorder = Recorder::new(Header { divisible: true, ..header });
+    let statement = recorder.statement(loc, How::default());
     for draft in drafts {
         let slice = |(rank, start): (i64, i64), buffer| RawSlice {
             buffer,
@@ -68,7 +70,9 @@ fn record(ranks: u32, chunks: u32, in_place: bool, drafts: &[Draft]) -> Program 
             }
         }
         if !dests.is_empty() {
-            recorder.record(statement, Trails::ROOT, &sources, &dests, draft.on);
+            let origin = Origin { statement, trail: Trails::ROOT };
+            let site = RawSite { on: draft.on, ..RawSite::default() };
+            recorder.record(origin, &sources, &dests, site);
         }
     }
     recorder.finish().unwrap()
@@ -88,11 +92,11 @@ proptest! {
     fn whatever_is_lowered_can_be_proved((ranks, chunks, in_place, drafts) in worlds(), cap in 1..=4u32) {
         let program = record(ranks, chunks, in_place, &drafts);
         let domain = Domain { block_cap: cap, ..Domain::full_mesh(ranks) };
-        let schedule = lower::lower(&program, &domain).unwrap();
+        let schedule = lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap();
         prop_assert_eq!(Schedule::parse(&schedule.to_string()), Ok(schedule.clone()));
         let verified = verify::schedule(schedule, &program, &domain);
         let verified = verified.map_err(|wrong| TestCaseError::fail(told(&wrong)))?;
-        let kernel = kernel::build(&verified, &program, DType::F32, RedOp::Sum);
+        let kernel = kernel::build(&verified, &program, &ScheduleOptions::default(), DType::F32, RedOp::Sum);
         verify::kernel(kernel, &verified).map_err(|wrong| TestCaseError::fail(told(&wrong)))?;
     }
 

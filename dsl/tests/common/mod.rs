@@ -24,7 +24,8 @@ pub(crate) fn in_place(body: &str) -> String {
 
 /// The program as evaluated, without what stage 1 says of it.
 pub(crate) fn evaluate(text: &str, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
-    one(text).map_err(|findings| findings.list)?.evaluate.program(ranks)
+    let collective = one(text).map_err(|findings| findings.list)?;
+    collective.evaluate.program(&collective.setting(ranks))
 }
 
 /// The operations of a program, one a line, each with its iteration in parentheses where it has one.

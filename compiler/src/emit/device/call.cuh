@@ -23,6 +23,9 @@ struct Chunks {
   // Address of a chunk of the buffer at `base`.
   __device__ __forceinline__ u64 at(u64 base, u32 chunk) const { return base + begin(chunk) * ELEMENT; }
 
+  // Address of a chunk of the scratch at `base`, where every chunk has room for q elements.
+  __device__ __forceinline__ u64 slot(u64 base, u32 chunk) const { return base + chunk * q * ELEMENT; }
+
   // Elements of `chunks` chunks from `chunk` on.
   __device__ __forceinline__ u64 length(u32 chunk, u32 chunks) const { return begin(chunk + chunks) - begin(chunk); }
 };
