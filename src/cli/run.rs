@@ -59,8 +59,8 @@ pub(crate) struct Element {
     /// Element type
     #[arg(long, default_value = "bf16", value_parser = names(DType::ALL.map(DType::name)).try_map(|s| s.parse::<DType>()))]
     pub(crate) dtype: DType,
-    /// Reduction operator
-    #[arg(long, default_value = "sum", value_parser = names(RedOp::ALL.map(RedOp::name)).try_map(|s| s.parse::<RedOp>()))]
+    /// Reduction operator: sum, prod, min, max, avg, or premul_sum with a factor, as in premul_sum:0.5
+    #[arg(long, default_value = "sum")]
     pub(crate) op: RedOp,
 }
 

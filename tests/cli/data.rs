@@ -69,7 +69,9 @@ fn pair() -> TempDir {
 fn every_rank_s_file_is_summed_and_written_as_numpy_would() {
     let folder = pair();
     let ran = run(&folder, &format!("{ALL_REDUCE} --input i{{rank}}.npy --output o{{rank}}.npy")).succeeds();
-    for words in ["differ from the sum in f64 by no more than rounding", "# wrote o0.npy\n# wrote o1.npy\n"] {
+    for words in
+        ["differ from the result in f64 by no more than rounding", "# wrote o0.npy\n# wrote o1.npy\n"]
+    {
         assert!(ran.stdout.contains(words), "{ran:#?}");
     }
     // Size and type are the files'.
@@ -156,7 +158,7 @@ fn safetensors_hold_bf16_under_a_name() {
     // 1.0, 2.0 and 0.5, 256.0; between two other tensors.
     let header = |a: &str| {
         format!(
-            r#"{{"__metadata__":{{"k":"v"}},"{a}":{{"dtype":"I64","shape":[1],"data_offsets":[0,8]}},"grad":{{"dtype":"BF16","shape":[2,1],"data_offsets":[8,12]}},"z":{{"dtype":"U8","shape":[],"data_offsets":[12,13]}}}}"#
+            r#"{{"__metadata__":{{"k":"v"}},"{a}":{{"dtype":"C64","shape":[1],"data_offsets":[0,8]}},"grad":{{"dtype":"BF16","shape":[2,1],"data_offsets":[8,12]}},"z":{{"dtype":"U8","shape":[],"data_offsets":[12,13]}}}}"#
         )
     };
     let data = |bits: &[u16]| [&[0; 8][..], &bf16(bits), &[9]].concat();
@@ -181,7 +183,7 @@ fn safetensors_hold_bf16_under_a_name() {
         ("", "it has several tensors; say which with --tensor: `a`, `grad`, `z`"),
         ("--tensor g", "it has no tensor `g`; it has `a`, `grad`, `z`"),
         ("--tensor a", "it has no tensor `a`; it has `grad`, `other`, `z`"),
-        ("--tensor a", "the elements of tensor `a` are I64; collectives take F32 and BF16"),
+        ("--tensor a", "the elements of tensor `a` are C64; collectives take F32, BF16, F16,"),
     ] {
         run(&folder, &format!("{ALL_REDUCE} --input i{{rank}}.safetensors {tensor}")).fails(2, &[told]);
     }
@@ -233,7 +235,7 @@ fn files_that_do_not_go_together_are_all_told() {
     let folder = folder(&[
         ("0.npy", one.clone()),
         ("1.npy", npy("<f4", "(2, 3)", &le(&[1.0; 6]))),
-        ("2.npy", npy("<f8", "(4,)", &[0; 32])),
+        ("2.npy", npy("<c8", "(4,)", &[0; 32])),
         ("4.npy", one[..one.len() - 1].to_vec()),
         ("5.npy", [&one[..], b"\n"].concat()),
         ("0.safetensors", safetensors(r#"{"t":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#, &[0; 8])),
@@ -248,7 +250,7 @@ fn files_that_do_not_go_together_are_all_told() {
         2,
         &[
             "the input files cannot be used:\n",
-            "\n  2.npy (rank 2): its elements are of NumPy's type '<f8'; collectives take '<f4' (f32) from .npy",
+            "\n  2.npy (rank 2): its elements are of NumPy's type '<c8'; collectives take 'f4', 'f2', ",
             "\n  3.npy (rank 3): there is no such file",
             "\n  4.npy (rank 4): it is truncated: its header claims 16 bytes of data, and 15 follow",
             "\n  5.npy (rank 5): something follows its data: its header claims 16 bytes of data, and 17 follow",

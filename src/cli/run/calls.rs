@@ -89,7 +89,7 @@ impl Calls<'_> {
             Data::Generated { seed } => {
                 // Any 32 bits of the seed will do.
                 let shift = (*seed as u32).wrapping_add(call - 1);
-                self.message.inputs(Pattern::OneHot { shift }).into()
+                self.message.inputs_for(self.op, Pattern::OneHot { shift }).into()
             }
             Data::Files(inputs) => inputs.into(),
         }
@@ -111,7 +111,7 @@ impl Calls<'_> {
 pub(crate) enum Compared {
     /// Equal to the exact reference, bit by bit.
     Exact(Comparison),
-    /// Copies bit by bit, sums within what rounding may do.
+    /// Bit by bit, but what rounds within what rounding may do.
     Bounded(Judgement),
 }
 
@@ -121,7 +121,7 @@ pub(super) struct Described {
     rule: &'static str,
     elements: u64,
     wrong: u64,
-    /// Largest difference of a sum, as a fraction of what it may be.
+    /// Largest difference of what rounds, as a fraction of what it may be.
     bound_used: Option<f64>,
 }
 
@@ -130,7 +130,7 @@ impl Compared {
     fn counts(&self) -> (u64, u64) {
         match self {
             Compared::Exact(comparison) => (comparison.elements, comparison.wrong),
-            Compared::Bounded(judgement) => (judgement.copied + judgement.summed, judgement.wrong),
+            Compared::Bounded(judgement) => (judgement.exact + judgement.rounded, judgement.wrong),
         }
     }
 
@@ -138,7 +138,7 @@ impl Compared {
     pub(super) fn described(&self, elements: u64, wrong: u64) -> Described {
         let (rule, bound_used) = match self {
             Compared::Exact(_) => ("exact", None),
-            Compared::Bounded(judgement) if judgement.summed == 0 => ("bits", None),
+            Compared::Bounded(judgement) if judgement.rounded == 0 => ("bits", None),
             Compared::Bounded(judgement) => ("rounding", Some(judgement.used)),
         };
         Described { rule, elements, wrong, bound_used }
@@ -150,15 +150,15 @@ impl Compared {
         let all = format!("# correct: all {elements} elements of {calls} call{s}");
         match self {
             Compared::Exact(_) => format!("{all} equal the exact reference"),
-            Compared::Bounded(judgement) if judgement.summed == 0 => {
-                format!("{all} equal the inputs that they are copies of, bit by bit")
+            Compared::Bounded(judgement) if judgement.rounded == 0 => {
+                format!("{all} are exactly what the inputs make, bit by bit")
             }
-            Compared::Bounded(Judgement { copied, used, .. }) => {
-                let copies = if *copied > 0 { "; copies equal the inputs bit by bit" } else { "" };
+            Compared::Bounded(Judgement { exact, used, .. }) => {
+                let rest = if *exact > 0 { "; copies equal the inputs bit by bit" } else { "" };
                 let percent = used * 100.0;
                 format!(
-                    "{all} differ from the sum in f64 by no more than rounding in some order of additions may \
-                     ({percent:.1}% of it at most){copies}"
+                    "{all} differ from the result in f64 by no more than rounding in some order may \
+                     ({percent:.1}% of it at most){rest}"
                 )
             }
         }

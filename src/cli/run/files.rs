@@ -2,7 +2,6 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::files::{FileSet, folder};
-use crate::cli::tensors::bound::output_units;
 use crate::cli::tensors::{self, EncodeError, FileProblem, Format, TensorFile};
 use clap::Args;
 use quadrille_compiler::dtype::DType;
@@ -245,8 +244,8 @@ impl Files {
             return Err(FilesError::Uneven { name, chunks, count }.into());
         }
         let receivers: Vec<_> = all()
-            .map(|rank| (rank, u64::from(output_units(shape, rank)) * count))
-            .filter(|&(rank, _)| output_units(shape, rank) > 0)
+            .map(|rank| (rank, u64::from(data::output_units(shape, rank)) * count))
+            .filter(|&(rank, _)| data::output_units(shape, rank) > 0)
             .collect();
         let mut outputs = None;
         if let Some(output) = &options.output {

@@ -10,7 +10,17 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 
 /// NumPy's names of element types, without the byte order.
-const TYPES: [(DType, &str); 1] = [(DType::F32, "f4")];
+const TYPES: [(DType, &str); 9] = [
+    (DType::F32, "f4"),
+    (DType::F16, "f2"),
+    (DType::F64, "f8"),
+    (DType::I8, "i1"),
+    (DType::U8, "u1"),
+    (DType::I32, "i4"),
+    (DType::U32, "u4"),
+    (DType::I64, "i8"),
+    (DType::U64, "u8"),
+];
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
@@ -52,8 +62,8 @@ pub(crate) enum NpyProblem {
     Records,
     /// A type that no collective takes.
     #[error(
-        "its elements are of NumPy's type '{descr}'; collectives take {} from .npy files, and \
-         further types from .safetensors files",
+        "its elements are of NumPy's type '{descr}'; collectives take {} from .npy files, and bf16 from \
+         .safetensors files",
         known()
     )]
     Type {
@@ -77,8 +87,7 @@ pub(crate) enum NpyProblem {
 }
 
 fn known() -> String {
-    let known = TYPES.map(|(dtype, name)| format!("'<{name}' ({dtype})"));
-    known.join(", ")
+    TYPES.map(|(_, name)| format!("'{name}'")).join(", ")
 }
 
 /// Whether NumPy has the type.

@@ -8,7 +8,18 @@ use std::fs::File;
 use std::io::Read;
 
 /// Their names of element types.
-const TYPES: [(DType, Dtype); 2] = [(DType::F32, Dtype::F32), (DType::Bf16, Dtype::BF16)];
+const TYPES: [(DType, Dtype); 10] = [
+    (DType::F32, Dtype::F32),
+    (DType::Bf16, Dtype::BF16),
+    (DType::F16, Dtype::F16),
+    (DType::F64, Dtype::F64),
+    (DType::I8, Dtype::I8),
+    (DType::U8, Dtype::U8),
+    (DType::I32, Dtype::I32),
+    (DType::U32, Dtype::U32),
+    (DType::I64, Dtype::I64),
+    (DType::U64, Dtype::U64),
+];
 
 /// Bytes of the header's length.
 const FIXED: u64 = 8;
@@ -75,7 +86,7 @@ fn list(names: &[String]) -> String {
 }
 
 fn known() -> String {
-    TYPES.map(|(_, name)| name.to_string()).join(" and ")
+    TYPES.map(|(_, name)| name.to_string()).join(", ")
 }
 
 /// Whether the format has the type.
