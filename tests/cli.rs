@@ -281,14 +281,15 @@ fn a_world_size_that_does_not_exist_is_bad_usage() {
 
 #[test]
 fn unknown_options_and_values_are_bad_usage() {
-    let cases: [(&str, &[&str]); 18] = [
+    let cases: [(&str, &[&str]); 19] = [
         ("", &["Usage: quadrille [OPTIONS] <COMMAND>"]),
         ("bench", &["unrecognized subcommand 'bench'"]),
         ("check", &["FILE[::NAME]"]),
         ("check RING --topology dgx-h100", &["unexpected argument '--topology'"]),
         ("check RING --ranks 2 --all-ranks", &["cannot be used with"]),
-        ("run RING --dtype f64", &["'f64'", "f32", "bf16"]),
+        ("run RING --dtype f128", &["'f128'", "f32", "bf16"]),
         ("run RING --op product", &["'product'", "sum"]),
+        ("run RING --op premul_sum:x", &["finite numbers, as in `premul_sum:0.5`"]),
         ("run RING --world mars", &["'mars'", "auto", "virtual", "cuda"]),
         ("run RING --bytes lots", &["'lots'", "a whole number and a unit", "1MiB"]),
         ("run RING --bytes 99999999999GiB", &["less than 2^64"]),

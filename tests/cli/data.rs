@@ -462,3 +462,30 @@ fn every_call_has_the_files_data() {
     assert!(ran.stdout.contains("# correct: all 36 elements of 3 calls differ"), "{ran:#?}");
     assert_eq!(read(&folder, "o0.npy")[128..132], le(&[1.5]));
 }
+
+#[test]
+fn every_type_and_operator_is_taken() {
+    let longs = |values: &[i64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
+    let folder = folder(&[
+        ("i0.npy", npy("<i8", "(3,)", &longs(&[i64::MAX, -7, 5]))),
+        ("i1.npy", npy("<i8", "(3,)", &longs(&[1, 3, 6]))),
+        // 1.0, 2.0 and 3.0, 0.5 in f16.
+        ("h0.npy", npy("<f2", "(2,)", &bf16(&[0x3c00, 0x4000]))),
+        ("h1.npy", npy("<f2", "(2,)", &bf16(&[0x4200, 0x3800]))),
+        ("b0.npy", npy("|i1", "(2,)", &[127, 3])),
+        ("b1.npy", npy("|i1", "(2,)", &[1, 0xfe])),
+    ]);
+    let cases = [
+        ("i", "sum", "<i8", "(3,)", longs(&[i64::MIN, -4, 11])),
+        ("i", "max", "<i8", "(3,)", longs(&[i64::MAX, 3, 6])),
+        ("h", "avg", "<f2", "(2,)", bf16(&[0x4000, 0x3d00])),
+        ("h", "premul_sum:0.5", "<f2", "(2,)", bf16(&[0x4000, 0x3d00])),
+        ("h", "prod", "<f2", "(2,)", bf16(&[0x4200, 0x3c00])),
+        ("b", "sum", "|i1", "(2,)", vec![128, 1]),
+    ];
+    for (name, op, descr, shape, data) in cases {
+        let arguments = format!("--input {name}{{rank}}.npy --output o{{rank}}.npy --overwrite --op {op}");
+        run(&folder, &format!("{ALL_REDUCE} {arguments}")).succeeds();
+        assert_eq!(read(&folder, "o1.npy"), npy(descr, shape, &data), "{name} {op}");
+    }
+}
