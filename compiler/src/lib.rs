@@ -48,6 +48,8 @@ pub mod lower;
 
 pub mod verify;
 
+pub mod report;
+
 pub mod kernel;
 
 pub mod emit;
