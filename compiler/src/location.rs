@@ -64,8 +64,11 @@ impl Locations {
             let (chunks, first) = self.buffers[buffer as usize];
             let within = index.checked_sub(first)?;
             let (rank, chunk) = (within.checked_div(chunks as usize)?, within % chunks as usize);
-            (rank < self.ranks as usize)
-                .then_some(Location { buffer, rank: Rank(rank as u32), chunk: chunk as u32 })
+            (rank < self.ranks as usize).then_some(Location {
+                buffer,
+                rank: Rank(rank as u32),
+                chunk: chunk as u32,
+            })
         })
     }
 

@@ -234,7 +234,8 @@ impl Recorder {
                 let mut head = rest.clone();
                 let cut = |slice: &mut Slice| slice.len = end;
                 head.sources.iter_mut().chain(&mut head.dests).for_each(cut);
-                let skip = |slice: &mut Slice| (slice.start, slice.len) = (slice.start + end, slice.len - end);
+                let skip =
+                    |slice: &mut Slice| (slice.start, slice.len) = (slice.start + end, slice.len - end);
                 rest.sources.iter_mut().chain(&mut rest.dests).for_each(skip);
                 self.add(head);
                 rest.position = self.positions.of_operation(&rest.sources, &rest.dests, 0);
@@ -274,6 +275,9 @@ impl Recorder {
         let statements = &mut self.program.statements;
         let mut order: Vec<usize> = (0..statements.len()).collect();
         order.sort_by_key(|&old| statements[old].loc);
+        if order.is_sorted() {
+            return;
+        }
         let mut renumbered = vec![StatementId(0); statements.len()];
         for (new, &old) in order.iter().enumerate() {
             renumbered[old] = StatementId(new as u32);

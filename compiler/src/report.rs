@@ -190,7 +190,10 @@ impl Report {
         }
         if rest > 0 {
             let rest = words::count(rest, "chunk");
-            lines.push(("unspecified", format!("{rest} of data beyond the output, {overwritten} overwritten")));
+            lines.push((
+                "unspecified",
+                format!("{rest} of data beyond the output, {overwritten} overwritten"),
+            ));
         }
         lines
     }

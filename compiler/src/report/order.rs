@@ -84,8 +84,7 @@ impl Reduction {
     pub(crate) fn of(program: &Program, contents: &Contents, switch: &Switch) -> Reduction {
         let sums = || sums(program, contents);
         let values = &contents.values;
-        let switched = program.ops.iter().any(|op| switch.reduces(op));
-        if switched {
+        if switch.used() && program.ops.iter().any(|op| switch.reduces(op)) {
             let classes = switch_classes(program, switch);
             let ranks_differ = differing_ranks(sums(), |sum| classes.get(&place(program, sum)).copied());
             let example = |sum: Sum<'_>| Example::new(&sum, "a sum that the switch makes".to_owned());

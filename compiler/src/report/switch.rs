@@ -8,6 +8,7 @@ use crate::transport;
 /// The statements that the switch takes part in.
 #[derive(Debug)]
 pub(crate) struct Switch {
+    used: bool,
     statements: Vec<bool>,
 }
 
@@ -16,16 +17,17 @@ impl Switch {
     pub(crate) fn of(program: &Program, options: &ScheduleOptions) -> Switch {
         let multimem =
             |how| program.shape.ranks > 1 && transport::transport(options, how) == Some(Transport::Multimem);
-        Switch { statements: program.statements.iter().map(|s| multimem(&s.how)).collect() }
+        let statements: Vec<bool> = program.statements.iter().map(|s| multimem(&s.how)).collect();
+        Switch { used: statements.contains(&true), statements }
     }
 
     /// Whether it takes part in any statement.
     pub(crate) fn used(&self) -> bool {
-        self.statements.contains(&true)
+        self.used
     }
 
     fn serves(&self, op: &Op, slices: &[Slice]) -> bool {
-        self.statements.get(op.statement.0 as usize) == Some(&true) && side_by_side(slices)
+        self.used && self.statements.get(op.statement.0 as usize) == Some(&true) && side_by_side(slices)
     }
 
     /// Whether it combines what the operation reads.

@@ -50,9 +50,9 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::positions::Positions;
 use crate::program::Program;
 use findings::{Findings, Unit};
+use replay::Unwritten;
 use std::collections::BTreeMap;
 use std::ops::Deref;
-use replay::Unwritten;
 use stores::Stores;
 use values::{State, Values};
 

@@ -35,6 +35,15 @@ pub(crate) fn replay(program: &Program, values: &mut Values, observer: &mut impl
             continue;
         }
         let len = dests.iter().chain(&sources).map(Range::len).min().unwrap_or(0);
+        if let ([source], [dest]) = (&sources[..], &dests[..]) {
+            for (from, to) in source.clone().zip(dest.clone()) {
+                observer.read(id, from, held[from]);
+                let value = held[from].unwrap_or(unknown);
+                observer.store(id, to, value);
+                held[to] = Some(value);
+            }
+            continue;
+        }
         for offset in 0..len {
             terms.clear();
             for source in &sources {

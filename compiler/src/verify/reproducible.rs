@@ -14,11 +14,7 @@ pub(crate) fn check(program: &Program, contents: &Contents) -> Option<Diagnostic
 }
 
 /// As [`check`], under the options of a schedule.
-pub(crate) fn under(
-    program: &Program,
-    contents: &Contents,
-    options: &ScheduleOptions,
-) -> Option<Diagnostic> {
+pub(crate) fn under(program: &Program, contents: &Contents, options: &ScheduleOptions) -> Option<Diagnostic> {
     if !program.reproducible {
         return None;
     }

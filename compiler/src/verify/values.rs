@@ -9,8 +9,8 @@ use crate::kind::{Contribution, Shape};
 use crate::location::Locations;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use rustc_hash::FxBuildHasher;
-use std::hash::BuildHasher;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
 use std::num::NonZeroU32;
 
 /// A value in [`Values`]. Terms of a sum have smaller ids than the sum. (Its number plus one, so that an optional
@@ -110,7 +110,7 @@ impl Values {
         self.sums.contents.reserve(sums);
         self.sums.terms.reserve(2 * sums);
         let Values { sums: made, known, .. } = self;
-        known.reserve(sums, |&value| FxBuildHasher.hash_one(made.terms(value)));
+        known.reserve(sums, |&value| hash(made.terms(value)));
     }
 
     /// Leaves have the numbers below this; it is itself the number of the unknown value, sums follow.
@@ -137,9 +137,9 @@ impl Values {
             return self.unknown();
         }
         let sums = &mut self.sums;
-        let hash = FxBuildHasher.hash_one(terms);
+        let known = hash(terms);
         let same = |&value: &ValueId| sums.terms(value) == terms;
-        let place = match self.known.entry(hash, same, |&value| FxBuildHasher.hash_one(sums.terms(value))) {
+        let place = match self.known.entry(known, same, |&value| hash(sums.terms(value))) {
             Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(place) => place,
         };
@@ -210,6 +210,19 @@ impl Values {
         }
         weights
     }
+}
+
+/// Where a sum is looked for. Operations combine neighbouring chunks, whose values have neighbouring numbers more often
+/// than not: such sums are put side by side, since a table of millions is slow when it is touched at random. What they
+/// have in common, the distances between the terms, is mixed; the highest bits, by which the table tells neighbours
+/// apart, are the first term's.
+fn hash(terms: &[ValueId]) -> u64 {
+    let first = terms.first().map_or(0, |term| term.number());
+    let mut distances = FxHasher::default();
+    terms.iter().for_each(|term| distances.write_u32(term.number().wrapping_sub(first)));
+    let place = distances.finish().wrapping_add(first.into());
+    let tag = u64::from(first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    place ^ (place ^ tag) >> 57 << 57
 }
 
 fn content(sums: &Sums, value: ValueId) -> Content {
