@@ -32,7 +32,7 @@ pub struct Params {
     /// The input of each rank as this rank reaches it; equals `output` where the collective is in place. 0 where a
     /// rank has none.
     pub input: Vec<u64>,
-    /// The output of each rank as this rank reaches it.
+    /// The output of each rank as this rank reaches it. 0 where a rank has none.
     pub output: Vec<u64>,
     /// The scratch of each rank; 0 where the program has none.
     pub scratch: Vec<u64>,
@@ -56,6 +56,13 @@ impl Params {
         }
         bytes
     }
+}
+
+/// Elements of one chunk but the last ones of a unit, which may be shorter or empty: count / C, rounded up to 16 bytes
+/// unless all are equally long (call.cuh). A chunk of scratch has room for as many.
+pub fn chunk_elements(count: u64, chunks: u32, divisible: bool, dtype: DType) -> u64 {
+    let elements = count.div_ceil(u64::from(chunks));
+    if divisible { elements } else { elements.next_multiple_of(16 / dtype.bytes() as u64) }
 }
 
 /// What a counter counts. Start words are `{sequence: high 32, hash: low 32}`, data words plain 64-bit counts.

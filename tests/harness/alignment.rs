@@ -81,7 +81,8 @@ impl Framed {
         let unit = message.count * element;
         let shifts = shifts.map(|elements| elements * element);
         let (mut windows, mut views) = (Vec::new(), Vec::new());
-        for (&buffer, shift) in shape.buffers().iter().zip(shifts) {
+        let passed = shape.buffers().iter().filter(|&&buffer| buffer != Buffer::Scratch);
+        for (&buffer, shift) in passed.zip(shifts) {
             let units = (0..shape.ranks).map(|r| shape.units(buffer, Rank(r))).max().unwrap_or(0);
             let bytes = u64::from(units) * unit;
             let window = communicator.alloc(2 * MARGIN + shift + bytes)?;
@@ -95,6 +96,9 @@ impl Framed {
                     let part = &inputs[rank.0 as usize][from as usize..(from + unit) as usize];
                     view.slice(to..to + unit)?.write(part)?;
                 }
+            }
+            if buffer == Buffer::Output && message.leaves_open() {
+                view.write(&vec![0; bytes as usize])?;
             }
             windows.push(window);
             views.push(view);

@@ -44,7 +44,7 @@ impl Wanted {
         shift: u32,
     ) -> Result<Wanted, Failed> {
         let message = Message::new(&collective.program(ranks)?, count, dtype);
-        Ok(Wanted { message, inputs: message.inputs(Pattern::OneHot { shift }) })
+        Ok(Wanted { inputs: message.inputs(Pattern::OneHot { shift }), message })
     }
 
     fn check(&self, outputs: &[Vec<u8>]) -> Result<(), Failed> {
