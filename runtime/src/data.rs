@@ -123,8 +123,9 @@ impl Message {
 
     /// Whether some result is a combination of several inputs.
     fn reduces(&self) -> bool {
-        let combined =
-            |(rank, chunk)| matches!(self.expected(rank, chunk), Expected::Reduced { .. } | Expected::Combined(_));
+        let combined = |(rank, chunk)| {
+            matches!(self.expected(rank, chunk), Expected::Reduced { .. } | Expected::Combined(_))
+        };
         match self.contract {
             Some(_) => self.shape.outputs().any(combined),
             None => self.shape.outputs().next().is_some_and(combined),
@@ -215,7 +216,8 @@ impl Message {
                     match self.expected(rank, chunk) {
                         Expected::Copied(from) => output.extend(part(from)),
                         Expected::Reduced { chunk } => {
-                            let all = || (0..shape.ranks).map(|rank| Contribution { rank: Rank(rank), chunk });
+                            let all =
+                                || (0..shape.ranks).map(|rank| Contribution { rank: Rank(rank), chunk });
                             let (_, bytes) = known
                                 .take_if(|(index, _)| *index == chunk)
                                 .unwrap_or_else(|| (chunk, combined(&mut all())));
@@ -413,7 +415,10 @@ mod tests {
         let custom = Message { contract: Some(Arc::new(contract)), ..message(shape, 6, DType::F32) };
         let inputs = numbers(&[vec![1., 2., 3., 4., 5., 6.], vec![10., 20., 30., 40., 50., 60.]]);
         let expected = custom.reference(RedOp::Sum, &inputs);
-        assert_eq!(expected, numbers(&[vec![10., 20., 30., 40., 55., 66.], vec![10., 20., 30., 40., 0., 0.]]));
+        assert_eq!(
+            expected,
+            numbers(&[vec![10., 20., 30., 40., 55., 66.], vec![10., 20., 30., 40., 0., 0.]])
+        );
         let mut results = expected.clone();
         results[1][5 * 4..].copy_from_slice(&7f32.to_le_bytes());
         assert_eq!(custom.compare(&expected, &results), Comparison { elements: 10, ..Comparison::default() });

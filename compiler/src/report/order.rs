@@ -5,7 +5,7 @@ use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Expected, Kind};
 use crate::location::Locations;
 use crate::program::Program;
-use crate::report::expression::{self, Line};
+use crate::report::expression::{self, Classes};
 use crate::report::switch::Switch;
 use crate::verify::Contents;
 use crate::verify::values::{Node, ValueId, Values};
@@ -86,7 +86,8 @@ impl Reduction {
         let values = &contents.values;
         if switch.used() && program.ops.iter().any(|op| switch.reduces(op)) {
             let classes = switch_classes(program, switch);
-            let ranks_differ = differing_ranks(sums(), |sum| classes.get(&place(program, sum)).copied());
+            let class = |sum: &Sum<'_>| classes.get(&place(program, sum));
+            let ranks_differ = differing_ranks(sums(), |a, b| class(a) == class(b));
             let example = |sum: Sum<'_>| Example::new(&sum, "a sum that the switch makes".to_owned());
             return Reduction {
                 order: Order::Switch,
@@ -95,9 +96,11 @@ impl Reduction {
             };
         }
         let example = |sum: Sum<'_>| Example::new(&sum, expression::brief(values, sum.value));
+        let mut classes = Classes::new(true);
+        let same = |a: &Sum<'_>, b: &Sum<'_>| classes.same(values, a.value, b.value);
         Reduction {
             order: order(program, values, sums()),
-            ranks_differ: differing_ranks(sums(), |sum| Some(sum.value)).map(|pair| pair.map(example)),
+            ranks_differ: differing_ranks(sums(), same).map(|pair| pair.map(example)),
             chunks_differ: differing_chunks(values, sums()).map(|pair| pair.map(example)),
         }
     }
@@ -139,27 +142,26 @@ fn place(program: &Program, sum: &Sum<'_>) -> Location {
     program.shape.output_location(sum.rank, sum.chunk)
 }
 
-/// The first two results of different ranks that should be equal and are of different classes.
-fn differing_ranks<'p, T: Copy + PartialEq>(
+/// The first two results of different ranks that should be the same and are not.
+fn differing_ranks<'p>(
     sums: impl Iterator<Item = Sum<'p>>,
-    class: impl Fn(&Sum<'p>) -> Option<T>,
+    mut same: impl FnMut(&Sum<'p>, &Sum<'p>) -> bool,
 ) -> Option<[Sum<'p>; 2]> {
-    let mut reduced: Vec<Option<(Sum<'p>, Option<T>)>> = Vec::new();
-    let mut combined: FxHashMap<&[Contribution], (Sum<'p>, Option<T>)> = FxHashMap::default();
+    let mut reduced: Vec<Option<Sum<'p>>> = Vec::new();
+    let mut combined: FxHashMap<&[Contribution], Sum<'p>> = FxHashMap::default();
     for sum in sums {
-        let own = class(&sum);
-        let (first, known) = match sum.due {
-            Expected::Combined(inputs) => *combined.entry(inputs).or_insert((sum, own)),
+        let first = match sum.due {
+            Expected::Combined(inputs) => *combined.entry(inputs).or_insert(sum),
             Expected::Reduced { chunk } => {
                 let index = chunk as usize;
                 if index >= reduced.len() {
                     reduced.resize(index + 1, None);
                 }
-                *reduced[index].get_or_insert((sum, own))
+                *reduced[index].get_or_insert(sum)
             }
             Expected::Copied(_) | Expected::Unspecified => continue,
         };
-        if known != own {
+        if !same(&first, &sum) {
             return Some([first, sum]);
         }
     }
@@ -168,76 +170,74 @@ fn differing_ranks<'p, T: Copy + PartialEq>(
 
 /// The first two results of one rank, from the same ranks, whose expressions differ in more than the chunk.
 fn differing_chunks<'p>(values: &Values, sums: impl Iterator<Item = Sum<'p>>) -> Option<[Sum<'p>; 2]> {
-    let mut firsts: FxHashMap<Vec<Rank>, Sum<'p>> = FxHashMap::default();
     let mut reduced: Option<Sum<'p>> = None;
-    let mut alike: FxHashSet<(ValueId, ValueId)> = FxHashSet::default();
+    let mut combined: FxHashMap<Vec<Rank>, Sum<'p>> = FxHashMap::default();
+    let mut classes = Classes::new(false);
     let mut rank = None;
     for sum in sums {
         if rank.replace(sum.rank) != Some(sum.rank) {
-            firsts.clear();
+            combined.clear();
             reduced = None;
         }
         let first = match sum.due {
             Expected::Combined(inputs) => {
-                *firsts.entry(inputs.iter().map(|leaf| leaf.rank).collect()).or_insert(sum)
+                *combined.entry(inputs.iter().map(|leaf| leaf.rank).collect()).or_insert(sum)
             }
             _ => *reduced.get_or_insert(sum),
         };
-        let pair = (first.value, sum.value);
-        if pair.0 != pair.1 && !alike.contains(&pair) {
-            if !expression::alike(values, pair.0, pair.1) {
-                return Some([first, sum]);
-            }
-            alike.insert(pair);
+        if !classes.same(values, first.value, sum.value) {
+            return Some([first, sum]);
         }
     }
     None
 }
 
 /// The order of the results, as far as it has a name.
-fn order<'p>(program: &Program, values: &Values, mut sums: impl Iterator<Item = Sum<'p>>) -> Order {
-    let Some(first) = sums.next() else { return Order::Exact };
+fn order<'p>(program: &Program, values: &Values, sums: impl Iterator<Item = Sum<'p>>) -> Order {
     let ranks = program.shape.ranks;
+    let mut seen = FxHashSet::default();
+    let distinct: Vec<Sum<'_>> = sums.filter(|sum| seen.insert(sum.value)).collect();
+    let Some(&first) = distinct.first() else { return Order::Exact };
     if let Node::Leaf(_) = values.node(first.value) {
         return Order::Exact;
     }
-    let other = || Order::Other(Example::new(&first, expression::brief(values, first.value)));
-    let Some(line) = expression::line(values, first.value).filter(|line| line.ranks.len() == ranks as usize)
-    else {
-        return other();
-    };
-    let mut known = FxHashSet::from_iter([first.value]);
-    if line.by_rank() {
-        let same = |sum: Sum<'p>| {
-            !known.insert(sum.value)
-                || expression::line(values, sum.value)
-                    .is_some_and(|l| l.by_rank() && l.at_once == line.at_once)
-        };
-        return if sums.all(same) { Order::Ranks { at_once: line.at_once } } else { other() };
-    }
-    // What the ring's beginning goes with: the rank in a reduce-scatter, else the chunk.
+    // What a ring's beginning may go with: the rank in a reduce-scatter, else the chunk.
     let key = |sum: &Sum<'_>| match program.shape.kind {
-        Kind::ReduceScatter => sum.rank.0,
-        _ => sum.chunk,
+        Kind::ReduceScatter => sum.rank.0 % ranks,
+        _ => sum.chunk % ranks,
     };
-    let Some((start, up)) = line.ring() else { return other() };
-    let (mut fixed, mut shifted) = (true, true);
-    let shift = (start + ranks - key(&first) % ranks) % ranks;
-    for sum in sums {
-        if !known.insert(sum.value) {
-            continue;
-        }
-        let ring = expression::line(values, sum.value).as_ref().and_then(Line::ring);
-        let Some((at, _)) = ring.filter(|(_, way)| *way == up) else { return other() };
-        fixed &= at == start;
-        shifted &= at == (key(&sum) + shift) % ranks;
+    let ring = |sum: Sum<'_>| {
+        let line = expression::line(values, sum.value).filter(|line| line.ranks.len() == ranks as usize)?;
+        let (start, up) = line.ring()?;
+        let shift = (start + ranks - key(&sum)) % ranks;
+        Some(Ring { by_rank: line.by_rank(), at_once: line.at_once, up, start, shift })
+    };
+    let rings: Vec<Ring> = distinct.into_iter().map_while(ring).collect();
+    let all = |same: fn(&Ring, &Ring) -> bool| rings.iter().all(|ring| same(&rings[0], ring));
+    if rings.len() < seen.len() || !all(|a, b| a.up == b.up) {
+        return Order::Other(Example::new(&first, expression::brief(values, first.value)));
     }
-    let first = match (fixed, shifted) {
-        (true, _) => First::Rank(start),
-        (false, true) => First::Shift(shift),
-        (false, false) => First::Varies,
+    if all(|a, b| b.by_rank && a.at_once == b.at_once) {
+        return Order::Ranks { at_once: rings[0].at_once };
+    }
+    let first = if all(|a, b| a.start == b.start) {
+        First::Rank(rings[0].start)
+    } else if all(|a, b| a.shift == b.shift) {
+        First::Shift(rings[0].shift)
+    } else {
+        First::Varies
     };
-    Order::Ring { first, up }
+    Order::Ring { first, up: rings[0].up }
+}
+
+/// A result that is combined around a ring.
+struct Ring {
+    by_rank: bool,
+    at_once: bool,
+    up: bool,
+    start: u32,
+    /// How far it begins from the rank that it may go with.
+    shift: u32,
 }
 
 /// What every chunk holds at the end, where each sum that the switch makes is one of its own: equal numbers are equal

@@ -330,7 +330,8 @@ mod tests {
 
     #[test]
     fn scratch_and_nodes() {
-        let head = "schedule s: all_reduce, 4 ranks, 2 chunks, root r1, 2 nodes, 3 scratch chunks, block cap 32";
+        let head =
+            "schedule s: all_reduce, 4 ranks, 2 chunks, root r1, 2 nodes, 3 scratch chunks, block cap 32";
         let text = format!(
             "{head}\nr0.b0\n  copy input[0][1] -> scratch[1][2]\n  copy scratch[0][2] -> scratch[1][0] at 1    #4\n"
         );
@@ -429,10 +430,7 @@ mod tests {
                 "copy input[0][0] -> output[0][0] #",
                 "column 37: expected the operation's number, found the end of the line",
             ),
-            (
-                "copy scratch[0][0] -> scratch[1][0]",
-                "column 38: expected `at`, found the end of the line",
-            ),
+            ("copy scratch[0][0] -> scratch[1][0]", "column 38: expected `at`, found the end of the line"),
             ("sync sync", "column 8: expected the end of the line, found `sync`"),
             ("expect data r1.b0 = 1", "column 21: expected `+=`, found `=`"),
             ("expect data r1.b0 += 1\n  sync", "column 3: a step after the block's `expect` lines"),

@@ -109,7 +109,7 @@ fn reduction(reduction: &Reduction) -> Value {
         Order::Ring { first: First::Shift(shift), .. } => json!({ "shift": shift }),
         _ => Value::Null,
     };
-    let example = match &reduction.order {
+    let shown = match &reduction.order {
         Order::Other(shown) => example(shown),
         _ => Value::Null,
     };
@@ -117,7 +117,7 @@ fn reduction(reduction: &Reduction) -> Value {
     json!({
         "order": order,
         "first": first,
-        "example": example,
+        "example": shown,
         "reproducible": reduction.reproducible(),
         "ranks_differ": pair(&reduction.ranks_differ),
         "chunks_differ": pair(&reduction.chunks_differ),
