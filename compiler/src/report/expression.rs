@@ -27,9 +27,24 @@ impl Classes {
         if a == b {
             return true;
         }
+        if ranks(values, a) != ranks(values, b) {
+            return false;
+        }
         let of = self.of.get_or_insert_with(|| classify(values, self.chunks));
         of[a.number() as usize] == of[b.number() as usize]
     }
+}
+
+/// The ranks of the inputs that a sum combines itself, ascending.
+fn ranks(values: &Values, value: ValueId) -> SmallVec<[u32; 4]> {
+    let Node::Sum(terms) = values.node(value) else { return SmallVec::new() };
+    let rank = |&term: &ValueId| match values.node(term) {
+        Node::Leaf(leaf) => Some(leaf.rank.0),
+        _ => None,
+    };
+    let mut ranks: SmallVec<[u32; 4]> = terms.iter().filter_map(rank).collect();
+    ranks.sort_unstable();
+    ranks
 }
 
 fn classify(values: &Values, chunks: bool) -> Vec<u32> {
