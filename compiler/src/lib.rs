@@ -24,6 +24,8 @@ pub mod dtype;
 
 pub mod domain;
 
+pub mod size;
+
 pub mod options;
 
 pub mod contract;
@@ -34,9 +36,13 @@ mod positions;
 
 pub mod record;
 
+pub mod recording;
+
 mod aliasing;
 
 mod transport;
+
+pub mod scaling;
 
 pub mod collective;
 

@@ -73,7 +73,7 @@ impl fmt::Display for Transport {
 }
 
 /// A value as the attribute gives it, and where it stands there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Given<T> {
     /// The value.
     pub value: T,
@@ -83,7 +83,7 @@ pub struct Given<T> {
 
 /// What a statement, or the block around it, says about how it is carried out. The inner attribute wins, option by
 /// option.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct How {
     /// `protocol = ..`.
     pub protocol: Option<Given<Protocol>>,

@@ -5,12 +5,13 @@ mod promise;
 mod simultaneous;
 
 use crate::contract::Contract;
-use crate::diagnostic::{Check, Diagnostic, Loc, SourceFile};
+use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
 use crate::ids::{Buffer, Slice};
 use crate::kind::{Kind, Shape};
 use crate::options::How;
 use crate::positions::Positions;
 use crate::program::{Op, Program, Site, Statement, StatementId, TrailId, Trails};
+use crate::scaling::Scaling;
 use crate::verify;
 use crate::verify::findings::{Findings, Unit, in_source_order};
 use crate::verify::out_of_bounds::{self, Dests, Places, Sources};
@@ -76,7 +77,7 @@ pub struct Header {
 #[derive(Debug)]
 pub struct Recorder {
     program: Program,
-    known: FxHashMap<Loc, StatementId>,
+    known: FxHashMap<(Loc, How), StatementId>,
     findings: Findings,
     positions: Positions,
     staging: Staging,
@@ -133,24 +134,39 @@ impl Recorder {
         Recorder {
             positions: Positions::new(&shape),
             staging: Staging::new(&shape),
-            known: program.statements.iter().zip(0..).map(|(s, id)| (s.loc, StatementId(id))).collect(),
+            known: program
+                .statements
+                .iter()
+                .zip(0..)
+                .map(|(s, id)| ((s.loc, s.how), StatementId(id)))
+                .collect(),
             findings: Findings::default(),
             program: Program { shape, ops: Vec::new(), ..program.clone() },
         }
     }
 
-    /// The statement at `loc`; the same place gives the same statement. `how` is said once, the first time.
+    /// The statement at `loc`, carried out as `how` says; the same two give the same statement.
     pub fn statement(&mut self, loc: Loc, how: How) -> StatementId {
-        *self.known.entry(loc).or_insert_with(|| {
+        *self.known.entry((loc, how)).or_insert_with(|| {
             let text = self.program.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
             self.program.statements.push(Statement { loc, text, how });
             StatementId(self.program.statements.len() as u32 - 1)
         })
     }
 
+    /// The world that findings are shown for, outside iterations.
+    pub fn context(&self) -> Context {
+        self.program.context()
+    }
+
     /// The iterations, to enter them.
     pub fn trails(&mut self) -> &mut Trails {
         &mut self.program.trails
+    }
+
+    /// The text that locations point into.
+    pub fn source(&self) -> &SourceFile {
+        &self.program.source
     }
 
     /// Operations recorded so far.
@@ -227,7 +243,7 @@ impl Recorder {
     fn push(&mut self, origin: Origin, sources: Sources, dests: Dests, site: Site) {
         let Origin { statement, trail } = origin;
         let position = self.positions.of_operation(&sources, &dests, 0);
-        let mut rest = Op { statement, trail, sources, dests, position, site };
+        let mut rest = Op { statement, trail, sources, dests, position, site, scaling: Scaling::default() };
         let in_scratch = rest.sources.iter().chain(&rest.dests).any(|slice| slice.buffer == Buffer::Scratch);
         if in_scratch && !self.program.divisible {
             while let Some(end) = self.unit_end(&rest) {

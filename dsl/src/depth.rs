@@ -1,6 +1,7 @@
 //! Refuses text that nests deeper than parsers, which are recursive, have stack for. Looks at tokens without recursion.
 
 use crate::diagnose::Places;
+use crate::syntax::MACROS;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quadrille_compiler::diagnostic::{Check, Diagnostic};
 
@@ -46,10 +47,12 @@ pub(crate) fn too_deep(tokens: &TokenStream, places: &mut Places) -> Option<Diag
     None
 }
 
-/// Whether what follows is the input of a macro, which parsers leave as it is; that of `assert!` is parsed.
+/// Whether what follows is the input of a macro, which parsers leave as it is; that of the language's is parsed.
 fn is_macro_input(before: &[TokenTree]) -> bool {
     match before {
-        [.., TokenTree::Ident(name), TokenTree::Punct(mark)] => mark.as_char() == '!' && name != "assert",
+        [.., TokenTree::Ident(name), TokenTree::Punct(mark)] => {
+            mark.as_char() == '!' && MACROS.iter().all(|parsed| name != parsed)
+        }
         _ => false,
     }
 }

@@ -29,7 +29,7 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Err(_) => return item,
     };
     let embedded = Embedded::new(&options, &item);
-    let parsed = syntax::parse(options, item.clone(), 0);
+    let parsed = syntax::parse(options, item.clone(), &[], 0);
     let checked = parsed.definition.and_then(|definition| {
         let collective = source::collective(definition, embedded.source.clone());
         collective.check(&collective.ranks).map_err(|findings| findings.list)

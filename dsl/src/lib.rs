@@ -10,8 +10,6 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod arithmetic;
-
 mod depth;
 
 mod diagnose;

@@ -94,7 +94,7 @@ impl Found {
 
     fn item_fn(&mut self, mut item: ItemFn, source: &SourceFile) {
         let Some(options) = take_options(&mut item) else { return };
-        match syntax::parse(options, item, 0).definition {
+        match syntax::parse(options, item, &[], 0).definition {
             Ok(definition) => self.collectives.push(collective(definition, source.clone())),
             Err(findings) => self.findings.extend(findings),
         }
@@ -111,7 +111,7 @@ pub fn from_macro(text: &str, file: &str, line: u32) -> Collective {
         syn::parse_str::<ItemFn>(text).map_err(|error| Places::new(line.saturating_sub(1)).syntax(error));
     let definition = parsed.and_then(|mut item| {
         let options = take_options(&mut item).unwrap_or_default();
-        syntax::parse(options, item, line.saturating_sub(1)).definition
+        syntax::parse(options, item, &[], line.saturating_sub(1)).definition
     });
     match definition {
         Ok(definition) => collective(definition, source),
@@ -158,9 +158,9 @@ pub(crate) fn collective(definition: Definition, source: SourceFile) -> Collecti
         in_place: options.in_place,
         ranks: options.ranks.clone(),
         only: options.only,
-        root: 0,
-        params: Vec::new(),
-        schedules: Vec::new(),
+        root: options.root,
+        params: options.params.clone(),
+        schedules: options.schedules.clone(),
         chosen: 0,
         source: source.clone(),
         name_loc: definition.name_loc,

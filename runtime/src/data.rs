@@ -4,7 +4,7 @@
 //! [`Shape::output_location`], taken for whole units) or, for a custom collective, from its promises; never from a
 //! program's operations or a schedule.
 
-use half::bf16;
+use crate::number::{self, Number};
 use quadrille_compiler::abi;
 use quadrille_compiler::contract::Contract;
 use quadrille_compiler::dtype::{DType, RedOp};
@@ -106,7 +106,7 @@ impl Message {
     }
 
     /// The bytes of chunk `chunk` of a buffer.
-    fn chunk_bytes(&self, chunk: u32) -> Range<usize> {
+    pub fn chunk_bytes(&self, chunk: u32) -> Range<usize> {
         let (unit, position) = (chunk / self.shape.chunks, chunk % self.shape.chunks);
         let edge = |position: u32| {
             let within = (u64::from(position) * self.chunk_elements()).min(self.count);
@@ -116,7 +116,7 @@ impl Message {
     }
 
     /// What a chunk of a rank's output must hold.
-    fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
+    pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
         let promised = self.contract.as_ref().and_then(|contract| contract.expected(rank, chunk));
         promised.unwrap_or_else(|| self.shape.expected(rank, chunk))
     }
@@ -138,23 +138,31 @@ impl Message {
         self.contract.is_some() && self.shape.outputs().any(open)
     }
 
-    /// What each rank contributes, in bytes.
+    /// What each rank contributes to a sum, in bytes.
     pub fn inputs(&self, pattern: Pattern) -> Vec<Vec<u8>> {
+        self.inputs_for(RedOp::Sum, pattern)
+    }
+
+    /// What each rank contributes, in bytes. Of the ranks that have none of an element in [`Pattern::OneHot`], each has
+    /// the operator's neutral element among the values in use: 0, for products 1, for minima 127. Dense products have
+    /// factors 1 and 2, of these at most 7.
+    pub fn inputs_for(&self, op: RedOp, pattern: Pattern) -> Vec<Vec<u8>> {
         let Message { shape, count, dtype, .. } = *self;
         let reduces = self.reduces();
         let ranks = u64::from(shape.ranks);
         let shift = u64::from(pattern.shift());
         // The largest integer up to which all are exact.
-        let exact = 1u64
-            << match dtype {
-                DType::F32 => 24,
-                DType::Bf16 => 8,
-            };
+        let exact = (1u64 << dtype.exact_bits().min(53)) - u64::from(!dtype.is_float());
         let dense = exact / ranks;
         let value = |rank: u64, elements: u64, i: u64| match pattern {
             _ if !reduces => mixed(rank * elements + i, shift, 127),
             Pattern::OneHot { .. } if (i + shift) % ranks == rank => mixed(i, shift, 127),
-            Pattern::OneHot { .. } => 0,
+            Pattern::OneHot { .. } => match op {
+                RedOp::Prod => 1,
+                RedOp::Min => 127,
+                RedOp::Sum | RedOp::Max | RedOp::Avg | RedOp::PremulSum(_) => 0,
+            },
+            Pattern::Dense { .. } if op == RedOp::Prod => 1 + u64::from((i + shift + rank) % ranks < 7),
             Pattern::Dense { .. } if dense > 0 => mixed(rank * elements + i, shift, dense.min(127)),
             Pattern::Dense { .. } => u64::from((i + shift + rank) % ranks < exact),
         };
@@ -170,17 +178,21 @@ impl Message {
             .collect()
     }
 
-    /// What each rank must receive: reduced in f64 over the ranks in order and rounded once; copied where the kind
-    /// copies. Where a partial result is not exact in the type, a right program may differ from it.
+    /// What each rank must receive: reduced over the ranks in order, in f64 or in integers, and rounded once; copied
+    /// where the kind copies. Where a partial result is not exact in the type, a right program may differ from it.
     ///
     /// `inputs` are as [`Message::inputs`] makes them. What is missing there is missing in the results.
     pub fn reference(&self, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        // A kind speaks of whole units.
-        let message = match self.contract {
+        self.coarsest().reference_by_chunk(op, inputs)
+    }
+
+    /// The same message in the largest chunks of which each is expected to hold one thing: a kind speaks of whole units,
+    /// a custom collective of its own chunks.
+    pub fn coarsest(&self) -> Message {
+        match self.contract {
             Some(_) => self.clone(),
             None => Message { shape: in_units(&self.shape), divisible: true, ..self.clone() },
-        };
-        message.reference_by_chunk(op, inputs)
+        }
     }
 
     fn reference_by_chunk(&self, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -189,22 +201,12 @@ impl Message {
             let whole = inputs.get(input.rank.0 as usize);
             whole.and_then(|whole| whole.get(self.chunk_bytes(input.chunk))).unwrap_or_default()
         };
-        let combine = match op {
-            RedOp::Sum => |a: f64, b: f64| a + b,
-        };
         let combined = |inputs: &mut dyn Iterator<Item = Contribution>| {
-            let mut sums: Vec<f64> = Vec::new();
-            for input in inputs {
-                let values = decode(part(input), dtype);
-                if sums.is_empty() {
-                    sums = values.collect();
-                } else {
-                    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum = combine(*sum, value));
-                }
+            let parts: Vec<&[u8]> = inputs.map(part).collect();
+            match dtype.is_float() {
+                true => number::reduce::<f64>(op, dtype, shape.ranks, &parts),
+                false => number::reduce::<i128>(op, dtype, shape.ranks, &parts),
             }
-            let mut bytes = Vec::with_capacity(sums.len() * dtype.bytes());
-            sums.into_iter().for_each(|sum| encode(sum, dtype, &mut bytes));
-            bytes
         };
         // All ranks of an all-reduce expect the same unit.
         let mut known: Option<(u32, Vec<u8>)> = None;
@@ -293,19 +295,12 @@ fn mixed(position: u64, shift: u64, most: u64) -> u64 {
 }
 
 fn encode(value: f64, dtype: DType, bytes: &mut Vec<u8>) {
-    match dtype {
-        DType::F32 => bytes.extend((value as f32).to_le_bytes()),
-        DType::Bf16 => bytes.extend(bf16::from_f64(value).to_le_bytes()),
-    }
+    value.encode(dtype, bytes);
 }
 
-/// The elements of a buffer as numbers; what is left over at the end is dropped.
+/// The elements of a buffer as numbers, 64-bit integers to the nearest one; what is left over at the end is dropped.
 pub fn decode(bytes: &[u8], dtype: DType) -> impl ExactSizeIterator<Item = f64> + '_ {
-    bytes.chunks_exact(dtype.bytes()).map(move |element| match (dtype, element) {
-        (DType::F32, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
-        (DType::Bf16, &[a, b]) => f64::from(bf16::from_le_bytes([a, b])),
-        _ => f64::NAN,
-    })
+    bytes.chunks_exact(dtype.bytes()).map(move |element| f64::decode(element, dtype))
 }
 
 /// One wrong element.
@@ -363,6 +358,7 @@ impl fmt::Display for Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::bf16;
     use quadrille_compiler::contract::Promise;
     use quadrille_compiler::kind::Kind;
 

@@ -172,6 +172,7 @@ impl Queued {
             abort: 0,
             status: group.status[rank],
             multicast: 0,
+            scalar: self.program.cuda.op.argument(self.program.cuda.dtype),
             input,
             output,
             scratch: group.scratch.addresses.clone(),

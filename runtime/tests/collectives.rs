@@ -51,7 +51,7 @@ fn collectives_give_exact_results() {
         let collective = collective(text);
         for ranks in [2, 4] {
             let session = World::virtual_gpus(ranks).unwrap().session().unwrap();
-            for dtype in DType::ALL {
+            for dtype in [DType::F32, DType::Bf16] {
                 for count in [0, 1, 7, 1000] {
                     let message = message(&collective, ranks, count, dtype);
                     for shift in 0..ranks {

@@ -3,8 +3,10 @@
 
 mod alignment;
 mod files;
+mod operators;
 mod runs;
 mod snapshots;
+mod variants;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
@@ -16,6 +18,8 @@ fn main() -> ExitCode {
         Ok(programs) => {
             trials.extend(snapshots::trials(&programs));
             trials.extend(runs::trials(&programs));
+            trials.extend(operators::trials(&programs));
+            trials.extend(variants::trials(&programs));
             trials.extend(alignment::trials(&programs));
         }
         Err(problem) => trials.push(Trial::test("programs", move || Err(problem.into()))),

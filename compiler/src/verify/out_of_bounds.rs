@@ -129,7 +129,7 @@ pub(crate) fn slice(shape: &Shape, raw: &RawSlice) -> Result<Slice, Box<Diagnost
 fn no_buffer(shape: &Shape, raw: &RawSlice) -> Box<Diagnostic> {
     let mut finding = error(format!("{raw} does not exist"));
     if raw.buffer == Buffer::Scratch {
-        finding.notes.push("the collective has no `scratch`".to_owned());
+        finding.notes.push("the collective has 0 chunks of `scratch`".to_owned());
         finding.help =
             Some("say in the attribute how many chunks of it each rank has: `scratch = ..`".to_owned());
     } else if shape.in_place {

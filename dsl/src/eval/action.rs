@@ -1,24 +1,21 @@
 //! Statements but for those that move data.
 
-use super::{Evaluator, Iteration, Run};
-use crate::syntax::{Action, Adaptor, Block, Expr, Piece, Place, Range, Statement};
+use super::{Evaluator, Run};
+use crate::syntax::{Action, Adaptor, Attributes, Block, Expr, Piece, Place, Range, Statement};
 use quadrille_compiler::diagnostic::{Check, Loc};
-
-/// What a `for` runs over. Wide integers, as one past the last value need not be an `i64`.
-struct Steps {
-    first: i128,
-    step: i128,
-    count: i128,
-}
+use quadrille_compiler::record::RawSite;
+use quadrille_compiler::recording;
+use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
+use quadrille_compiler::recording::steps::Steps;
 
 impl<'a> Evaluator<'a> {
     /// Runs the statements of a block, not its value. The current statement is the same after.
     pub(super) fn statements(&mut self, block: &'a Block) -> Run<()> {
-        let loc = self.loc;
+        let loc = self.recording.loc();
         for statement in &block.statements {
             self.statement(statement)?;
         }
-        self.loc = loc;
+        self.recording.go(loc);
         Ok(())
     }
 
@@ -26,9 +23,9 @@ impl<'a> Evaluator<'a> {
     pub(super) fn block_scalar(&mut self, block: &'a Block) -> Run<i64> {
         self.statements(block)?;
         let Some((loc, value)) = &block.value else { return Ok(0) };
-        let outer = std::mem::replace(&mut self.loc, *loc);
+        let outer = self.recording.go(*loc);
         let value = self.scalar(value)?;
-        self.loc = outer;
+        self.recording.go(outer);
         Ok(value)
     }
 
@@ -36,20 +33,21 @@ impl<'a> Evaluator<'a> {
     pub(super) fn block_store(&mut self, block: &'a Block, at: usize) -> Run<()> {
         self.statements(block)?;
         let Some((loc, value)) = &block.value else { return Ok(()) };
-        let outer = std::mem::replace(&mut self.loc, *loc);
+        let outer = self.recording.go(*loc);
         self.store(value, at)?;
-        self.loc = outer;
+        self.recording.go(outer);
         Ok(())
     }
 
     fn statement(&mut self, statement: &'a Statement) -> Run<()> {
-        self.loc = statement.loc;
-        self.spend(1)?;
-        let Some(on) = &statement.on else { return self.action(&statement.action) };
-        let rank = self.scalar(on)?;
-        let outer = self.on.replace(rank);
+        self.recording.statement(statement.loc)?;
+        let Some(attributes) = &statement.attributes else { return self.action(&statement.action) };
+        let Attributes { on, channel, block, how } = &**attributes;
+        let mut number = |expr: &'a Option<Expr>| expr.as_ref().map(|expr| self.scalar(expr)).transpose();
+        let site = RawSite { on: number(on)?, channel: number(channel)?, block: number(block)? };
+        let outer = self.recording.attributes(&recording::Attributes { site, how: *how });
         self.action(&statement.action)?;
-        self.on = outer;
+        self.recording.restore(outer);
         Ok(())
     }
 
@@ -59,7 +57,8 @@ impl<'a> Evaluator<'a> {
                 let at = self.base + *slot as usize;
                 self.store(value, at)
             }
-            Action::Assign { place, op, value } => self.assign(place, *op, value),
+            Action::Assign { place, value } => self.assign(place, value),
+            Action::Update { place, op, value, ty } => self.update(place, *op, value, *ty),
             Action::Scatter { temp, value, places } => {
                 let from = self.base + *temp as usize;
                 self.store(value, from)?;
@@ -76,29 +75,18 @@ impl<'a> Evaluator<'a> {
                 self.assert(condition, *condition_loc, message)
             }
             Action::Move(moved) => self.movement(moved),
+            Action::Together(parts) => self.together(parts),
+            Action::Expect(promise) => self.expect(promise),
+            Action::Unspecified(operand) => self.unspecified(operand),
         }
     }
 
-    fn assign(
-        &mut self,
-        place: &'a Place,
-        op: Option<crate::arithmetic::Binary>,
-        value: &'a Expr,
-    ) -> Run<()> {
+    fn assign(&mut self, place: &'a Place, value: &'a Expr) -> Run<()> {
         // As in Rust, the value comes first, then the place's indices.
         if place.size == 1 {
             let value = self.scalar(value)?;
             let at = self.address(place)?;
-            let old = self.slots[at];
-            self.slots[at] = match op {
-                Some(op) => match op.apply(old, value) {
-                    Ok(value) => value,
-                    Err(fault) => {
-                        return Err(self.stop(Check::Arithmetic, op.explain(old, value, fault)));
-                    }
-                },
-                None => value,
-            };
+            self.slots[at] = value;
             return Ok(());
         }
         // The value may read the place.
@@ -112,41 +100,44 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
+    fn update(&mut self, place: &'a Place, op: Binary, value: &'a Expr, ty: IntType) -> Run<()> {
+        let value = self.scalar(value)?;
+        let at = self.address(place)?;
+        let old = self.slots[at];
+        let new = op.apply(old, value).map_err(|fault| op.explain(old, value, fault));
+        let new = new.and_then(|new| {
+            let cast = Unary::Cast(ty);
+            cast.apply(new).map_err(|fault| cast.explain(new, fault))
+        });
+        self.slots[at] = new.map_err(|message| self.recording.stop(Check::Arithmetic, message))?;
+        Ok(())
+    }
+
     fn for_loop(&mut self, slot: u32, name: u32, range: &'a Range, body: &'a Block) -> Run<()> {
         let steps = self.steps(range)?;
         let name = self.loop_name(name);
-        let depth = self.iterations.len();
-        let mut value = steps.first;
-        for _ in 0..steps.count {
-            // Every value between the ends of the range is an i64.
-            let now = value as i64;
-            self.iterations.truncate(depth);
-            self.iterations.push(Iteration { name, value: now, node: None });
-            self.spend(1)?;
+        let open = self.recording.open(name);
+        for value in steps {
+            self.recording.iteration(open, value)?;
             let at = self.base + slot as usize;
-            self.slots[at] = now;
+            self.slots[at] = value;
             self.statements_and_value(body)?;
-            value += steps.step;
         }
-        self.iterations.truncate(depth);
+        self.recording.close(open);
         Ok(())
     }
 
     fn while_loop(&mut self, name: u32, condition: &'a Expr, body: &'a Block) -> Run<()> {
         let name = self.loop_name(name);
-        let depth = self.iterations.len();
-        let mut value = 0;
-        loop {
-            self.iterations.truncate(depth);
-            self.iterations.push(Iteration { name, value, node: None });
-            self.spend(1)?;
+        let open = self.recording.open(name);
+        for value in 0.. {
+            self.recording.iteration(open, value)?;
             if self.scalar(condition)? == 0 {
                 break;
             }
             self.statements_and_value(body)?;
-            value += 1;
         }
-        self.iterations.truncate(depth);
+        self.recording.close(open);
         Ok(())
     }
 
@@ -156,26 +147,17 @@ impl<'a> Evaluator<'a> {
     }
 
     fn steps(&mut self, range: &'a Range) -> Run<Steps> {
-        let first = i128::from(self.scalar(&range.start)?);
-        let end = i128::from(self.scalar(&range.end)?) + i128::from(range.inclusive);
-        let mut steps = Steps { first, step: 1, count: (end - first).max(0) };
+        let start = self.scalar(&range.start)?;
+        let end = self.scalar(&range.end)?;
+        let mut steps = Steps::new(start, end, range.inclusive);
         for adaptor in &range.adaptors {
-            match adaptor {
-                Adaptor::Rev => {
-                    steps.first += (steps.count - 1).max(0) * steps.step;
-                    steps.step = -steps.step;
-                }
+            steps = match adaptor {
+                Adaptor::Rev => steps.rev(),
                 Adaptor::StepBy(by) => {
-                    let by = i128::from(self.scalar(by)?);
-                    if by <= 0 {
-                        let message = format!("a range is stepped by {by}, which is not positive");
-                        return Err(self.stop(Check::Arithmetic, message));
-                    }
-                    steps.count = (steps.count + by - 1) / by;
-                    // A step that is taken at most once may be of any size.
-                    steps.step = steps.step.saturating_mul(by);
+                    let by = self.scalar(by)?;
+                    steps.step_by(by, self.recording)?
                 }
-            }
+            };
         }
         Ok(steps)
     }
@@ -191,14 +173,7 @@ impl<'a> Evaluator<'a> {
                 Piece::Value(expr, ty) => text.push_str(&self.show(expr, ty)?),
             }
         }
-        if text.is_empty() {
-            text = format!("`{}` does not hold", self.source.slice(loc));
-        }
         let values = self.values(&[condition]);
-        let mut stop = self.stop(Check::Requirement, text);
-        if !values.is_empty() {
-            stop.0.notes.insert(0, format!("here {values}"));
-        }
-        Err(stop)
+        Err(self.recording.unmet(text, loc, &values))
     }
 }

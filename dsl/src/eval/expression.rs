@@ -1,15 +1,17 @@
 //! Expressions: scalars as values, tuples and arrays into slots.
 
-use super::{CALLS_LIMIT, Evaluator, Run, Stop};
-use crate::syntax::{Call, Expr, Place};
-use quadrille_compiler::diagnostic::{Check, Loc};
+use super::{Evaluator, Run};
+use crate::syntax::{Call, Expr, Known, Place, Type};
+use quadrille_compiler::diagnostic::Loc;
+use quadrille_compiler::recording::Stop;
+use quadrille_compiler::recording::arithmetic::Unary;
 
 impl<'a> Evaluator<'a> {
     /// The value of a scalar.
     pub(super) fn scalar(&mut self, expr: &'a Expr) -> Run<i64> {
         match expr {
             Expr::Const(value) => Ok(*value),
-            Expr::Ranks => Ok(i64::from(self.shape.ranks)),
+            Expr::Known(known) => Ok(self.known(*known)),
             Expr::Local { slot, .. } => Ok(self.slots[self.base + *slot as usize]),
             Expr::Place(place) => {
                 let at = self.address(place)?;
@@ -59,7 +61,46 @@ impl<'a> Evaluator<'a> {
                 Ok(value)
             }
             Expr::Repeat(item, ..) => self.scalar(item),
+            Expr::Fit(parts, loc) => {
+                let (value, ty) = &**parts;
+                let x = self.scalar(value)?;
+                self.fit(value, x, ty, *loc)?;
+                Ok(x)
+            }
         }
+    }
+
+    /// The number of a name of the language or of the attribute.
+    pub(super) fn known(&self, known: Known) -> i64 {
+        match known {
+            Known::Ranks => self.recording.ranks(),
+            Known::Root => self.recording.root(),
+            Known::Nodes => self.recording.nodes(),
+            Known::LocalRanks => self.recording.local_ranks(),
+            Known::Param(param) => self.recording.param(param as usize),
+        }
+    }
+
+    /// Whether the number `x`, which is the value of `expr` or a part of it, is in the range of its type.
+    fn fit(&mut self, expr: &Expr, x: i64, ty: &Type, loc: Loc) -> Run<()> {
+        let Type::Int(ty) = ty else { return Ok(()) };
+        let cast = Unary::Cast(*ty);
+        cast.apply(x).map(|_| ()).map_err(|fault| self.fault(cast.explain(x, fault), loc, &[expr]))
+    }
+
+    /// Whether the integers stored from `at` on are in the ranges of the type.
+    fn fit_all(&mut self, expr: &Expr, at: usize, ty: &Type, loc: Loc) -> Run<()> {
+        let items: &mut dyn Iterator<Item = &Type> = match ty {
+            Type::Tuple(items) => &mut items.iter(),
+            Type::Array(item, len) => &mut std::iter::repeat_n(&**item, *len as usize),
+            ty => return self.fit(expr, self.slots[at], ty, loc),
+        };
+        let mut at = at;
+        for item in items {
+            self.fit_all(expr, at, item, loc)?;
+            at += item.size() as usize;
+        }
+        Ok(())
     }
 
     /// Stores the value of any expression to the slots from `at`.
@@ -97,8 +138,13 @@ impl<'a> Evaluator<'a> {
                 self.spill(&parts.0, parts.1)?;
                 self.store(&parts.2, at)
             }
+            Expr::Fit(parts, loc) => {
+                let (value, ty) = &**parts;
+                self.store(value, at)?;
+                self.fit_all(value, at, ty, *loc)
+            }
             Expr::Const(_)
-            | Expr::Ranks
+            | Expr::Known(_)
             | Expr::Local { .. }
             | Expr::Unary(..)
             | Expr::Binary(..)
@@ -119,25 +165,15 @@ impl<'a> Evaluator<'a> {
         let mut at = self.base + place.slot as usize;
         for indexing in &place.indices {
             let index = self.scalar(&indexing.index)?;
-            match usize::try_from(index).ok().filter(|index| *index < indexing.len as usize) {
-                Some(index) => at += index * indexing.stride as usize,
-                None => {
-                    let message = format!("index {index} is outside an array of {}", indexing.len);
-                    return Err(self.stop(Check::OutOfBounds, message));
-                }
-            }
+            at += self.recording.index(indexing.len as usize, index)? * indexing.stride as usize;
         }
         Ok(at)
     }
 
     /// Calls a nested fn: its value if that is a scalar and `into` is none; else the value is stored to `into`.
     fn call(&mut self, call: &'a Call, into: Option<usize>) -> Run<i64> {
-        self.spend(1)?;
         let function = &self.definition.functions[call.function as usize];
-        if self.calls.len() == CALLS_LIMIT {
-            let message = format!("`{}` is called inside more than {CALLS_LIMIT} calls", function.name);
-            return Err(self.stop(Check::Arithmetic, message));
-        }
+        self.recording.call(&function.name)?;
         // The frame is reserved first, so that calls among the arguments put theirs behind it.
         let frame = self.slots.len();
         self.slots.resize(frame + function.frame as usize, 0);
@@ -147,7 +183,7 @@ impl<'a> Evaluator<'a> {
             at += *size as usize;
         }
         let base = std::mem::replace(&mut self.base, frame);
-        self.calls.push(call.loc);
+        self.recording.enter(call.loc);
         let value = match into {
             None => self.block_scalar(&function.body)?,
             Some(at) => {
@@ -155,7 +191,7 @@ impl<'a> Evaluator<'a> {
                 0
             }
         };
-        self.calls.pop();
+        self.recording.leave();
         self.base = base;
         self.slots.truncate(frame);
         Ok(value)
@@ -164,11 +200,6 @@ impl<'a> Evaluator<'a> {
     #[cold]
     fn fault(&mut self, message: String, loc: Loc, reads: &[&Expr]) -> Stop {
         let values = self.values(reads);
-        let text = self.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut stop = self.stop(Check::Arithmetic, message);
-        let note =
-            if values.is_empty() { format!("in `{text}`") } else { format!("in `{text}`, where {values}") };
-        stop.0.notes.insert(0, note);
-        stop
+        self.recording.fault(message, loc, &values)
     }
 }

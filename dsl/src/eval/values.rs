@@ -1,21 +1,21 @@
 //! Values as messages show them.
 
 use super::{Evaluator, Run};
-use crate::syntax::{Expr, Type};
+use crate::syntax::{Expr, Known, Read, Type};
 
 impl<'a> Evaluator<'a> {
     /// The values of what the expressions read, as `RANKS = 4, c = 1`; each name once.
     pub(super) fn values(&self, exprs: &[&Expr]) -> String {
         let mut seen = Vec::new();
         let mut parts = Vec::new();
-        let mut see = |variable: Option<u32>| {
-            if seen.contains(&variable) {
+        let mut see = |read: Read| {
+            if seen.contains(&read) {
                 return;
             }
-            seen.push(variable);
-            parts.push(match variable {
-                None => format!("RANKS = {}", self.shape.ranks),
-                Some(variable) => {
+            seen.push(read);
+            parts.push(match read {
+                Read::Known(known) => format!("{} = {}", self.name_of(known), self.known(known)),
+                Read::Variable(variable) => {
                     let variable = &self.definition.variables[variable as usize];
                     let at = self.base + variable.slot as usize;
                     format!("{} = {}", variable.name, self.text(&variable.ty, at))
@@ -26,6 +26,16 @@ impl<'a> Evaluator<'a> {
             expr.visit_reads(&mut see);
         }
         parts.join(", ")
+    }
+
+    fn name_of(&self, known: Known) -> &'a str {
+        match known {
+            Known::Ranks => "RANKS",
+            Known::Root => "ROOT",
+            Known::Nodes => "NODES",
+            Known::LocalRanks => "LOCAL_RANKS",
+            Known::Param(param) => &self.definition.options.params[param as usize].name,
+        }
     }
 
     /// The value of an expression as text.
@@ -50,7 +60,7 @@ impl<'a> Evaluator<'a> {
         };
         match ty {
             Type::Bool => (self.slots[at] != 0).to_string(),
-            Type::Int | Type::Unknown => self.slots[at].to_string(),
+            Type::Int(_) | Type::Unknown => self.slots[at].to_string(),
             Type::Tuple(items) => format!("({})", list(&mut items.iter())),
             Type::Array(item, len) => {
                 format!("[{}]", list(&mut std::iter::repeat_n(&**item, *len as usize)))

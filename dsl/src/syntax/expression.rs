@@ -2,12 +2,12 @@
 
 use super::attribute::text;
 use super::lift::attributes;
-use super::parser::{Parser, Typed};
-use super::{Call, Expr, Indexing, Place, Type};
-use crate::arithmetic::{Binary, IntType, Unary};
-use quadrille_compiler::diagnostic::{Check, Diagnostic};
+use super::parser::{Nodes, Parser, Typed};
+use super::{Call, Expr, Indexing, Known, Place, Type};
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
+use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
 use quote::ToTokens;
-use syn::{BinOp, Lit, Member, UnOp};
+use syn::{BinOp, Lit, LitInt, Member, UnOp};
 
 /// The methods of integers, with what they do.
 const METHODS: &str = "min, max, pow, ilog2, is_power_of_two, div_ceil, rem_euclid, abs";
@@ -15,7 +15,7 @@ const METHODS: &str = "min, max, pow, ilog2, is_power_of_two, div_ceil, rem_eucl
 impl Parser {
     /// An integer.
     pub(super) fn int(&mut self, expr: &syn::Expr, what: &str) -> Expr {
-        self.typed(expr, &Type::Int, what)
+        self.typed(expr, &Type::INT, what)
     }
 
     /// A condition.
@@ -27,8 +27,7 @@ impl Parser {
     pub(super) fn typed(&mut self, expr: &syn::Expr, ty: &Type, what: &str) -> Expr {
         let value = self.expr(expr);
         let loc = self.places.of(expr);
-        self.wanted(ty, &value.ty, loc, what);
-        value.expr
+        self.fit(ty, value, loc, what)
     }
 
     /// Any expression.
@@ -72,15 +71,10 @@ impl Parser {
     fn literal(&mut self, literal: &Lit) -> Typed {
         match literal {
             Lit::Bool(value) => Typed::bool(Expr::Const(i64::from(value.value))),
-            Lit::Int(value) => match value.base10_digits().parse() {
-                Ok(number) => Typed::int(Expr::Const(number)),
-                Err(_) => {
-                    let loc = self.places.of(value);
-                    let message = format!("{value} overflows a 64-bit integer");
-                    self.report(Diagnostic::new(Check::Arithmetic, loc, message));
-                    Typed::unknown()
-                }
-            },
+            Lit::Int(value) => {
+                let loc = self.places.of(value);
+                self.literal_number(value, value.base10_digits().parse().ok(), loc)
+            }
             Lit::Float(_) => {
                 self.outside(literal, "a floating-point number", "numbers are integers");
                 Typed::unknown()
@@ -90,6 +84,27 @@ impl Parser {
                 Typed::unknown()
             }
         }
+    }
+
+    /// A literal of the value `number`, which is `None` beyond 64 bits.
+    fn literal_number(&mut self, literal: &LitInt, number: Option<i64>, loc: Loc) -> Typed {
+        let ty = match literal.suffix() {
+            "" => IntType::I64,
+            suffix => match IntType::ALL.into_iter().find(|ty| ty.name == suffix) {
+                Some(ty) => ty,
+                None => {
+                    self.outside(literal, format!("a number of type `{suffix}`"), "numbers are integers");
+                    return Typed::unknown();
+                }
+            },
+        };
+        let message = match number {
+            None => format!("{literal} overflows a 64-bit integer"),
+            Some(number) if !ty.holds(number) => format!("{number} is no `{}`", ty.name),
+            Some(number) => return Typed { expr: Expr::Const(number), ty: Type::Int(ty) },
+        };
+        self.report(Diagnostic::new(Check::Arithmetic, loc, message));
+        Typed::unknown()
     }
 
     fn path(&mut self, path: &syn::ExprPath) -> Typed {
@@ -102,7 +117,7 @@ impl Parser {
             let ty = self.variables[binding.variable as usize].ty.clone();
             let (slot, variable) = (binding.slot, binding.variable);
             let expr = match ty {
-                Type::Int | Type::Bool | Type::Unknown => Expr::Local { slot, variable },
+                Type::Int(_) | Type::Bool | Type::Unknown => Expr::Local { slot, variable },
                 _ => Expr::Place(Box::new(Place {
                     slot,
                     size: ty.size(),
@@ -113,14 +128,43 @@ impl Parser {
             return Typed { expr, ty };
         }
         match name.as_str() {
-            "RANKS" => return Typed::int(Expr::Ranks),
+            "RANKS" => return Typed::int(Expr::Known(Known::Ranks)),
+            "ROOT" => match self.known.as_ref().and_then(|known| known.kind) {
+                Some(kind) if !kind.rooted() => {
+                    self.syntax(path, format!("{kind} has no root, so that `ROOT` is not known"));
+                }
+                _ => return Typed::int(Expr::Known(Known::Root)),
+            },
             "NODES" | "LOCAL_RANKS" => {
-                self.not_yet(path, format!("`{name}`"));
+                let known = if name == "NODES" { Known::Nodes } else { Known::LocalRanks };
+                match self.nodes {
+                    Nodes::Said => return Typed::int(Expr::Known(known)),
+                    Nodes::Here => {
+                        self.syntax(
+                            path,
+                            format!("`{name}` is known by what `nodes = ..` says, which is this"),
+                        );
+                    }
+                    Nodes::Unsaid => {
+                        self.syntax(path, format!("`{name}` is known only with the option `nodes`"))
+                            .help("say over how many nodes the ranks are spread: `nodes = 2`");
+                    }
+                }
             }
             "input" | "output" | "data" | "scratch" => {
                 self.syntax(path, format!("`{name}` is a buffer, no number"))
                     .help("chunks are moved by assignment: `output[r][c] = input[s][c];`");
             }
+            _ if self.param(&name).is_some() => match self.param(&name) {
+                Some(param) if !self.in_helper => return Typed::int(Expr::Known(Known::Param(param))),
+                _ => {
+                    self.syntax(
+                        path,
+                        format!("`{name}` is a parameter of one collective, and this fn is shared"),
+                    )
+                    .help("pass it as an argument");
+                }
+            },
             _ if self.hidden.contains(&name) => {
                 self.syntax(path, format!("`{name}` is a variable outside this fn"))
                     .help("a nested fn sees its parameters, `RANKS` and the buffers; pass it as an argument");
@@ -138,7 +182,8 @@ impl Parser {
             && let Lit::Int(digits) = &lit.lit
             && let Ok(number) = format!("-{}", digits.base10_digits()).parse()
         {
-            return Typed::int(Expr::Const(number));
+            let loc = self.places.of(unary);
+            return self.literal_number(digits, Some(number), loc);
         }
         let loc = self.places.of(unary);
         match unary.op {
@@ -148,16 +193,16 @@ impl Parser {
             }
             UnOp::Not(_) => {
                 let operand = self.expr(&unary.expr);
-                let op = match operand.ty {
-                    Type::Bool => Unary::Negate,
-                    Type::Int | Type::Unknown => Unary::Not,
+                let (op, ty) = match operand.ty {
+                    Type::Bool => (Unary::Negate, Type::Bool),
+                    Type::Int(_) | Type::Unknown => (Unary::Not, Type::INT),
                     ref ty => {
                         let message = format!("`!` is of integers and bools, but this is of type `{ty}`");
                         self.syntax(&unary.expr, message);
                         return Typed::unknown();
                     }
                 };
-                Typed { expr: Expr::Unary(op, Box::new(operand.expr), loc), ty: operand.ty }
+                Typed { expr: Expr::Unary(op, Box::new(operand.expr), loc), ty }
             }
             _ => {
                 self.outside(unary, "`*`", "there are no references: leave it out");
@@ -180,7 +225,7 @@ impl Parser {
                 op,
                 Op::Binary(Binary::Eq | Binary::Ne | Binary::BitAnd | Binary::BitOr | Binary::BitXor)
             ) && left.ty == Type::Bool);
-        let wanted = if bools { Type::Bool } else { Type::Int };
+        let wanted = if bools { Type::Bool } else { Type::INT };
         let what = format!("an operand of `{symbol}`");
         for (operand, side) in [(&left, &binary.left), (&right, &binary.right)] {
             let loc = self.places.of(side);
@@ -209,12 +254,14 @@ impl Parser {
                 );
                 Typed::unknown()
             }
-            (Some(_), Type::Bool) => Typed::int(value.expr),
-            (Some(_), ty) if !Type::Int.agrees(ty) => {
+            (Some(to), Type::Bool) => Typed { expr: value.expr, ty: Type::Int(to) },
+            (Some(_), ty) if !Type::INT.agrees(ty) => {
                 self.syntax(&cast.expr, format!("a value of type `{ty}` is no number"));
                 Typed::unknown()
             }
-            (Some(to), _) => Typed::int(Expr::Unary(Unary::Cast(to), Box::new(value.expr), loc)),
+            (Some(to), _) => {
+                Typed { expr: Expr::Unary(Unary::Cast(to), Box::new(value.expr), loc), ty: Type::Int(to) }
+            }
         }
     }
 
@@ -288,7 +335,7 @@ impl Parser {
         let loc = self.places.of(call);
         match (unary, binary) {
             (Some(op), _) => {
-                let ty = if op == Unary::IsPowerOfTwo { Type::Bool } else { Type::Int };
+                let ty = if op == Unary::IsPowerOfTwo { Type::Bool } else { Type::INT };
                 Typed { expr: Expr::Unary(op, Box::new(receiver), loc), ty }
             }
             (None, Some(op)) => {
@@ -302,7 +349,7 @@ impl Parser {
     /// `base.0` or `base[i]` as a value.
     fn part(&mut self, expr: &syn::Expr) -> Typed {
         let Some((place, ty, spilled)) = self.place(expr) else { return Typed::unknown() };
-        let scalar = place.indices.is_empty() && matches!(ty, Type::Int | Type::Bool | Type::Unknown);
+        let scalar = place.indices.is_empty() && matches!(ty, Type::Int(_) | Type::Bool | Type::Unknown);
         let expr = match place.variable {
             Some(variable) if scalar && self.variables[variable as usize].ty == ty => {
                 Expr::Local { slot: place.slot, variable }
@@ -389,12 +436,15 @@ impl Parser {
             self.syntax(array, "an array without items").help("give it one");
             return Typed::unknown();
         };
-        let ty = Type::Array(Box::new(first.ty.clone()), items.len() as u32);
+        let mut ty = first.ty.clone();
         for (item, text) in items.iter().zip(&array.elems) {
             let loc = self.places.of(text);
-            let first = items[0].ty.clone();
-            self.wanted(&first, &item.ty, loc, "an item of this array");
+            self.wanted(&ty, &item.ty, loc, "an item of this array");
+            if ty.agrees(&item.ty) {
+                ty = ty.either(&item.ty);
+            }
         }
+        let ty = Type::Array(Box::new(ty), items.len() as u32);
         Typed { expr: items_of(items), ty }
     }
 
@@ -430,8 +480,7 @@ impl Parser {
             let message = format!("one branch of this `if` is of type `{ty}`, the other of type `{other}`");
             self.syntax(branch, message);
         }
-        // What a branch without a known type would be is known from the other.
-        let ty = if ty == Type::Unknown { other } else { ty };
+        let ty = if ty.agrees(&other) { ty.either(&other) } else { ty };
         Typed { expr: Expr::If(Box::new((condition, then, otherwise))), ty }
     }
 
@@ -460,7 +509,7 @@ impl Parser {
             syn::Expr::Struct(_) => ("a struct", "write a tuple"),
             syn::Expr::Macro(call) => {
                 let what = format!("`{}!`", text(&call.mac.path));
-                return self.outside(expr, what, "the only macro is `assert!`, a statement of its own");
+                return self.outside(expr, what, "the macros are statements of their own");
             }
             syn::Expr::Unsafe(_) => ("`unsafe`", "nothing here needs it: leave it out"),
             syn::Expr::Async(_) | syn::Expr::Await(_) | syn::Expr::Const(_) => {

@@ -1,24 +1,33 @@
 //! The accepted subset of Rust as a tree of its own, made from syn's by [`parse`].
 //!
 //! Names are resolved and types checked here, once: a variable is a slot of its fn's frame, a tuple or array takes
-//! neighbouring slots, and the evaluator never sees a string. Every number is an `i64`, whatever integer type the
-//! text names. The tree knows places in the text ([`Loc`]) and nothing of rustc.
+//! neighbouring slots, and the evaluator never sees a string. Every number is an `i64`; the integer types that the text
+//! names are ranges, which a value must be in where it is stored. The tree knows places in the text ([`Loc`]) and nothing of rustc.
 
 mod attribute;
 mod expression;
 mod lift;
+mod loops;
+mod macros;
 mod movement;
+mod numbers;
+mod options;
 mod parser;
 mod pattern;
+mod schedule;
 mod statement;
+mod together;
 
 pub(crate) use attribute::SCHEDULE_ATTRIBUTES;
+pub(crate) use macros::MACROS;
 pub(crate) use parser::parse;
 
-use crate::arithmetic::{Binary, Unary};
+use quadrille_compiler::collective::Param;
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::ids::Buffer;
 use quadrille_compiler::kind::Kind;
+use quadrille_compiler::options::{How, ScheduleOptions};
+use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
 use std::fmt;
 
 /// A collective's fn with its attribute.
@@ -27,8 +36,8 @@ pub(crate) struct Definition {
     pub(crate) name: String,
     pub(crate) name_loc: Loc,
     pub(crate) options: Options,
-    /// The number of chunks of a unit, as a fn.
-    pub(crate) chunks: Function,
+    /// The sizes that the attribute gives, each as a fn, by `Size`.
+    pub(crate) sizes: [Function; 3],
     /// The fn's own body, without parameters or result.
     pub(crate) body: Function,
     /// Fns inside the body, wherever they stand.
@@ -37,11 +46,9 @@ pub(crate) struct Definition {
     pub(crate) variables: Vec<Variable>,
     /// The names of the loops, for trails.
     pub(crate) loops: Vec<String>,
-    /// How many statements move data.
-    pub(crate) moves: usize,
 }
 
-/// What `#[collective(..)]` says, but for the chunks.
+/// What `#[collective(..)]` says, but for the sizes, and `#[schedule(..)]`.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) kind: Kind,
@@ -50,8 +57,13 @@ pub(crate) struct Options {
     pub(crate) in_place: bool,
     pub(crate) divisible: bool,
     pub(crate) only: bool,
-    /// What errors in the number of chunks stand on.
-    pub(crate) chunks_loc: Loc,
+    pub(crate) reproducible: bool,
+    /// 0 where the kind has none.
+    pub(crate) root: u32,
+    pub(crate) params: Vec<Param>,
+    pub(crate) schedules: Vec<ScheduleOptions>,
+    /// What errors in the sizes stand on, by `Size`; the fn's name where the attribute says nothing.
+    pub(crate) size_locs: [Loc; 3],
 }
 
 /// A variable of the text; a shadowed one and its successor are two.
@@ -77,7 +89,8 @@ pub(crate) struct Function {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Type {
-    Int,
+    /// With the range of the type that the text names.
+    Int(IntType),
     Bool,
     Tuple(Vec<Type>),
     Array(Box<Type>, u32),
@@ -86,6 +99,9 @@ pub(crate) enum Type {
 }
 
 impl Type {
+    /// An integer like any other.
+    pub(crate) const INT: Type = Type::Int(IntType::I64);
+
     pub(crate) fn unit() -> Type {
         Type::Tuple(Vec::new())
     }
@@ -93,7 +109,7 @@ impl Type {
     /// Slots a value takes; saturating.
     pub(crate) fn size(&self) -> u32 {
         match self {
-            Type::Int | Type::Bool | Type::Unknown => 1,
+            Type::Int(_) | Type::Bool | Type::Unknown => 1,
             Type::Tuple(items) => items.iter().fold(0, |sum, item| sum.saturating_add(item.size())),
             Type::Array(item, len) => item.size().saturating_mul(*len),
         }
@@ -102,7 +118,7 @@ impl Type {
     /// Whether a value of one type can stand where the other is wanted.
     pub(crate) fn agrees(&self, other: &Type) -> bool {
         match (self, other) {
-            (Type::Unknown, _) | (_, Type::Unknown) => true,
+            (Type::Unknown, _) | (_, Type::Unknown) | (Type::Int(_), Type::Int(_)) => true,
             (Type::Tuple(a), Type::Tuple(b)) => {
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.agrees(b))
             }
@@ -110,12 +126,38 @@ impl Type {
             _ => self == other,
         }
     }
+
+    /// The type of a value that is of one type or the other, which agree: integers of different types are integers
+    /// like any other.
+    pub(crate) fn either(&self, other: &Type) -> Type {
+        match (self, other) {
+            (Type::Unknown, ty) | (ty, Type::Unknown) => ty.clone(),
+            (Type::Int(a), Type::Int(b)) if a != b => Type::INT,
+            (Type::Tuple(a), Type::Tuple(b)) => {
+                Type::Tuple(a.iter().zip(b).map(|(a, b)| a.either(b)).collect())
+            }
+            (Type::Array(a, len), Type::Array(b, _)) => Type::Array(Box::new(a.either(b)), *len),
+            _ => self.clone(),
+        }
+    }
+
+    /// Whether some value of type `found`, which agrees, is outside the ranges of this one.
+    pub(crate) fn narrows(&self, found: &Type) -> bool {
+        match (self, found) {
+            (Type::Int(wanted), Type::Int(found)) => {
+                wanted != found && !(wanted.holds(i64::MIN) && wanted.holds(i64::MAX))
+            }
+            (Type::Tuple(a), Type::Tuple(b)) => a.iter().zip(b).any(|(a, b)| a.narrows(b)),
+            (Type::Array(a, _), Type::Array(b, _)) => a.narrows(b),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Type::Int => f.write_str("i64"),
+            Type::Int(ty) => f.write_str(ty.name),
             Type::Bool => f.write_str("bool"),
             Type::Unknown => f.write_str("_"),
             Type::Array(item, len) => write!(f, "[{item}; {len}]"),
@@ -142,9 +184,18 @@ pub(crate) struct Block {
 pub(crate) struct Statement {
     /// What errors stand on: all of it with its semicolon; of a loop only the head.
     pub(crate) loc: Loc,
-    /// The rank named by `#[on(..)]`, for everything inside.
-    pub(crate) on: Option<Expr>,
+    /// What its attributes say, for everything inside.
+    pub(crate) attributes: Option<Box<Attributes>>,
     pub(crate) action: Action,
+}
+
+/// The attributes of a statement or block.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes {
+    pub(crate) on: Option<Expr>,
+    pub(crate) channel: Option<Expr>,
+    pub(crate) block: Option<Expr>,
+    pub(crate) how: How,
 }
 
 #[derive(Debug)]
@@ -154,11 +205,17 @@ pub(crate) enum Action {
         slot: u32,
         value: Expr,
     },
-    /// `place = value`, or `place op= value`.
+    /// `place = value`.
     Assign {
         place: Place,
-        op: Option<Binary>,
         value: Expr,
+    },
+    /// `place op= value` on an integer of type `ty`.
+    Update {
+        place: Place,
+        op: Binary,
+        value: Expr,
+        ty: IntType,
     },
     /// `(p, q) = value`: the value goes to `temp`, then its parts (by offset) to the places.
     Scatter {
@@ -184,6 +241,12 @@ pub(crate) enum Action {
         message: Vec<Piece>,
     },
     Move(Box<Move>),
+    /// `(p, q) = (e, f)`: all are read before any stores.
+    Together(Vec<Move>),
+    /// `expect!(dest == source)`.
+    Expect(Box<Move>),
+    /// `unspecified!(dest)`.
+    Unspecified(Box<Operand>),
 }
 
 /// A piece of an `assert!`'s message.
@@ -212,7 +275,7 @@ pub(crate) enum Adaptor {
 #[derive(Debug)]
 pub(crate) enum Expr {
     Const(i64),
-    Ranks,
+    Known(Known),
     /// A scalar variable.
     Local {
         slot: u32,
@@ -231,8 +294,29 @@ pub(crate) enum Expr {
     Items(Vec<(u32, Expr)>),
     /// `[item; len]`, with the slots of one item.
     Repeat(Box<Expr>, u32, u32),
-    /// A value of `size` slots is put to slot `at`; then `.3` reads a part of it.
+    /// The value `.0` is put to slot `.1`; then `.2` reads a part of it.
     Spill(Box<(Expr, u32, Expr)>),
+    /// `.0`, whose integers must be in the ranges of the type `.1`.
+    Fit(Box<(Expr, Type)>, Loc),
+}
+
+/// A name of the language or of the attribute that has a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Known {
+    Ranks,
+    Root,
+    Nodes,
+    LocalRanks,
+    /// By its place in the attribute.
+    Param(u32),
+}
+
+/// What an expression reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Read {
+    Known(Known),
+    /// Index in [`Definition::variables`].
+    Variable(u32),
 }
 
 /// A variable, or a part of it.
@@ -269,8 +353,6 @@ pub(crate) struct Call {
 /// A statement that moves data.
 #[derive(Debug)]
 pub(crate) struct Move {
-    /// Number among the definition's moves.
-    pub(crate) id: u32,
     pub(crate) dest: Operand,
     /// `+=`.
     pub(crate) accumulate: bool,
@@ -310,15 +392,15 @@ pub(crate) enum Ranks {
 }
 
 impl Expr {
-    /// Calls `see` with every variable (or, if none, RANKS) that the expression reads outside blocks, in text order.
-    pub(crate) fn visit_reads(&self, see: &mut impl FnMut(Option<u32>)) {
+    /// Calls `see` with everything that the expression reads outside blocks, in text order.
+    pub(crate) fn visit_reads(&self, see: &mut impl FnMut(Read)) {
         match self {
             Expr::Const(_) | Expr::Block(_) => {}
-            Expr::Ranks => see(None),
-            Expr::Local { variable, .. } => see(Some(*variable)),
+            Expr::Known(known) => see(Read::Known(*known)),
+            Expr::Local { variable, .. } => see(Read::Variable(*variable)),
             Expr::Place(place) => {
                 if let Some(variable) = place.variable {
-                    see(Some(variable));
+                    see(Read::Variable(variable));
                 }
                 place.indices.iter().for_each(|i| i.index.visit_reads(see));
             }
@@ -328,6 +410,7 @@ impl Expr {
                 pair.1.visit_reads(see);
             }
             Expr::If(parts) => parts.0.visit_reads(see),
+            Expr::Fit(parts, _) => parts.0.visit_reads(see),
             Expr::Call(call) => call.arguments.iter().for_each(|(_, e)| e.visit_reads(see)),
             Expr::Items(items) => items.iter().for_each(|(_, e)| e.visit_reads(see)),
             Expr::Spill(parts) => {

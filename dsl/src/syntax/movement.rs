@@ -57,9 +57,8 @@ impl Parser {
             );
             return None;
         }
-        let id = self.moves;
         self.moves += 1;
-        Some(Box::new(Move { id, dest, accumulate, source }))
+        Some(Box::new(Move { dest, accumulate, source }))
     }
 
     /// Several ranks on the right go one by one with the same ranks on the left.
@@ -154,7 +153,7 @@ impl Parser {
     }
 
     /// `buffer[ranks][chunks]`.
-    fn operand(&mut self, expr: &syn::Expr) -> Option<Operand> {
+    pub(super) fn operand(&mut self, expr: &syn::Expr) -> Option<Operand> {
         let shape = || -> Option<(&syn::Expr, &syn::ExprIndex, &syn::ExprIndex)> {
             let syn::Expr::Index(outer) = unwrapped(expr) else { return None };
             let syn::Expr::Index(inner) = unwrapped(&outer.expr) else { return None };
@@ -188,20 +187,31 @@ impl Parser {
 
     fn buffer(&mut self, base: &syn::Expr) -> Option<Buffer> {
         let name = text(base);
-        if name == "scratch" {
-            self.not_yet(base, "`scratch`");
-            return None;
-        }
+        let in_place = self.known.as_ref().map(|known| known.in_place);
         let Some(buffer) = Buffer::ALL.into_iter().find(|buffer| buffer.name() == name) else {
-            let help = match self.in_place {
+            let help = match in_place {
                 Some(true) => "an `in_place` collective has one, `data`",
                 _ => "the buffers are `input` and `output`",
             };
             self.syntax(base, format!("no buffer is called `{name}`")).help(help);
             return None;
         };
-        match (buffer, self.in_place) {
-            (Buffer::Scratch, _) => Some(buffer),
+        if self.in_promise {
+            if matches!(buffer, Buffer::Input | Buffer::Output) {
+                return Some(buffer);
+            }
+            self.syntax(base, format!("a promise does not speak of `{name}`")).note(
+                "it says what `output` holds at the end in terms of `input` at the beginning, also in place",
+            );
+            return None;
+        }
+        match (buffer, in_place) {
+            (Buffer::Scratch, _) if self.known.as_ref().is_none_or(|known| known.scratch) => Some(buffer),
+            (Buffer::Scratch, _) => {
+                self.syntax(base, "the collective has no `scratch`")
+                    .help("say in the attribute how many chunks of it each rank has: `scratch = 2`");
+                None
+            }
             (Buffer::Data, Some(true)) | (Buffer::Input | Buffer::Output, Some(false)) | (_, None) => {
                 Some(buffer)
             }
@@ -232,8 +242,8 @@ impl Parser {
         }
         let Typed { expr, ty } = self.expr(index);
         match ty {
-            Type::Int => Some(Ranks::One(expr)),
-            Type::Array(item, len) if *item == Type::Int => {
+            Type::Int(_) => Some(Ranks::One(expr)),
+            Type::Array(item, len) if matches!(*item, Type::Int(_)) => {
                 let at = self.slots(len, index);
                 Some(Ranks::Group { value: expr, at, len })
             }
@@ -266,7 +276,7 @@ fn terms(expr: &syn::Expr) -> Vec<&syn::Expr> {
 }
 
 /// Without parentheses around it.
-fn unwrapped(expr: &syn::Expr) -> &syn::Expr {
+pub(super) fn unwrapped(expr: &syn::Expr) -> &syn::Expr {
     match expr {
         syn::Expr::Paren(paren) => unwrapped(&paren.expr),
         syn::Expr::Group(group) => unwrapped(&group.expr),

@@ -1,10 +1,12 @@
 //! What the lowering from syn's tree has at hand: findings, places, names and slots.
 
-use super::attribute;
+use super::options::{self, Written};
 use super::{Block, Definition, Expr, Function, Options, Type, Variable};
 use crate::diagnose::Places;
 use proc_macro2::{Ident, TokenStream};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
+use quadrille_compiler::kind::Kind;
+use quadrille_compiler::recording::Size;
 use quote::ToTokens;
 use syn::{ItemFn, ReturnType};
 
@@ -16,7 +18,8 @@ const FRAME_LIMIT: u32 = 4096;
 const DEPTH_LIMIT: u32 = 100;
 
 /// Names that no variable may have.
-const RESERVED: [&str; 8] = ["RANKS", "NODES", "LOCAL_RANKS", "input", "output", "data", "scratch", "reduce"];
+pub(super) const RESERVED: [&str; 9] =
+    ["RANKS", "ROOT", "NODES", "LOCAL_RANKS", "input", "output", "data", "scratch", "reduce"];
 
 /// A parsed collective, and the places that rustc's errors need.
 #[derive(Debug)]
@@ -26,12 +29,16 @@ pub(crate) struct Parsed {
 }
 
 /// Parses a collective: `options` stand in the parentheses of `#[collective(..)]`, `item` is the fn without that
-/// attribute. The file has `lines_before` lines before the text that the tokens' spans count in.
-pub(crate) fn parse(options: TokenStream, item: ItemFn, lines_before: u32) -> Parsed {
+/// attribute. It may call `helpers`, which stand around it. The file has `lines_before` lines before the text that the
+/// tokens' spans count in.
+pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], lines_before: u32) -> Parsed {
     let mut parser = Parser {
         places: Places::new(lines_before),
         findings: Vec::new(),
-        in_place: None,
+        known: None,
+        nodes: Nodes::Said,
+        in_helper: false,
+        in_promise: false,
         variables: Vec::new(),
         scope: Vec::new(),
         hidden: Vec::new(),
@@ -42,7 +49,7 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, lines_before: u32) -> Pa
         frame: 0,
         depth: 0,
     };
-    let definition = parser.definition(options, item);
+    let definition = parser.definition(options, item, helpers);
     let Parser { places, mut findings, .. } = parser;
     findings.sort_by_key(|finding| finding.loc);
     findings.dedup();
@@ -67,7 +74,7 @@ impl Typed {
     }
 
     pub(super) fn int(expr: Expr) -> Typed {
-        Typed { expr, ty: Type::Int }
+        Typed { expr, ty: Type::INT }
     }
 
     pub(super) fn bool(expr: Expr) -> Typed {
@@ -84,12 +91,35 @@ pub(super) struct Binding {
     pub(super) mutable: bool,
 }
 
+/// What the attribute says of the names in the body.
+#[derive(Clone, Debug)]
+pub(super) struct Attribute {
+    pub(super) kind: Option<Kind>,
+    pub(super) in_place: bool,
+    pub(super) scratch: bool,
+    pub(super) params: Vec<String>,
+}
+
+/// Whether `NODES` has a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Nodes {
+    Said,
+    Unsaid,
+    /// This is the expression that says it.
+    Here,
+}
+
 #[derive(Debug)]
 pub(super) struct Parser {
     pub(super) places: Places,
     pub(super) findings: Vec<Diagnostic>,
-    /// `None` if the attribute could not be read.
-    pub(super) in_place: Option<bool>,
+    /// What the names of the body depend on; `None` if the attribute could not be read.
+    pub(super) known: Option<Attribute>,
+    pub(super) nodes: Nodes,
+    /// Whether this is a fn that several collectives share.
+    pub(super) in_helper: bool,
+    /// Whether this is in `expect!` or `unspecified!`.
+    pub(super) in_promise: bool,
     pub(super) variables: Vec<Variable>,
     /// Variables in scope, innermost last.
     pub(super) scope: Vec<Binding>,
@@ -99,6 +129,7 @@ pub(super) struct Parser {
     /// Nested fns in scope with their index in `functions`, innermost last.
     pub(super) function_scope: Vec<(String, u32)>,
     pub(super) loops: Vec<String>,
+    /// Statements that move data, so far.
     pub(super) moves: u32,
     /// Slots of the current fn's frame.
     pub(super) frame: u32,
@@ -107,36 +138,90 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    fn definition(&mut self, options: TokenStream, item: ItemFn) -> Option<Definition> {
+    fn definition(&mut self, options: TokenStream, item: ItemFn, helpers: &[ItemFn]) -> Option<Definition> {
         let name_loc = self.places.of(&item.sig.ident);
-        let options = attribute::options(self, options, name_loc);
-        self.signature(&item);
-        let written = options.as_ref().and_then(|(_, chunks)| chunks.as_ref());
-        let chunks_loc = options.as_ref().map_or(name_loc, |(options, _)| options.chunks_loc);
-        let chunks = self.body("chunks", Type::Int, |parser| {
-            let chunks = match written {
-                Some(chunks) => parser.int(chunks, "the number of chunks"),
-                None => Expr::Const(1),
-            };
-            Block { statements: Vec::new(), value: Some((chunks_loc, chunks)) }
+        let written = options::options(self, options, name_loc);
+        self.known = written.as_ref().map(|written| Attribute {
+            kind: written.kind,
+            in_place: written.in_place,
+            scratch: written.sizes[Size::Scratch as usize].is_some(),
+            params: written.params.iter().map(|param| param.name.clone()).collect(),
         });
-        if let Some(written) = written.filter(|_| self.moves > 0) {
-            self.syntax(written, "the number of chunks moves data");
+        let schedules: Vec<_> =
+            item.attrs.iter().filter(|attribute| attribute.path().is_ident("schedule")).collect();
+        let schedules = self.schedules(&schedules);
+        self.signature(&item);
+        if written.as_ref().is_some_and(|written| written.sizes[Size::Nodes as usize].is_none()) {
+            self.nodes = Nodes::Unsaid;
         }
+        self.helpers(helpers);
+        let sizes = Size::ALL.map(|size| self.size(size, written.as_ref(), name_loc));
         let name = item.sig.ident.to_string();
         let body = self.body(&name, Type::unit(), |parser| parser.unit_block(&item.block));
-        let (options, _): (Options, _) = options?;
+        let written = written?;
+        let Written { ranks, in_place, divisible, only, reproducible, root, params, .. } = written;
+        let size_locs = written.sizes.map(|size| size.map_or(name_loc, |(_, loc)| loc));
+        let options = Options {
+            kind: written.kind?,
+            ranks,
+            in_place,
+            divisible,
+            only,
+            reproducible,
+            root,
+            params,
+            schedules,
+            size_locs,
+        };
         Some(Definition {
             name,
             name_loc,
             options,
-            chunks,
+            sizes,
             body,
             functions: std::mem::take(&mut self.functions),
             variables: std::mem::take(&mut self.variables),
             loops: std::mem::take(&mut self.loops),
-            moves: self.moves as usize,
         })
+    }
+
+    /// One of the sizes that the attribute gives, as a fn.
+    fn size(&mut self, size: Size, written: Option<&Written>, name_loc: Loc) -> Function {
+        let given = written.and_then(|written| written.sizes[size as usize].as_ref());
+        let what = match size {
+            Size::Nodes => "the number of nodes",
+            Size::Chunks => "the number of chunks",
+            Size::Scratch => "the number of chunks of `scratch`",
+        };
+        let moves = self.moves;
+        let nodes = self.nodes;
+        if size == Size::Nodes {
+            self.nodes = Nodes::Here;
+        }
+        let function = self.body(size.name(), Type::INT, |parser| {
+            let (number, loc) = match given {
+                Some((number, loc)) => (parser.int(number, what), *loc),
+                None => (Expr::Const(i64::from(size != Size::Scratch)), name_loc),
+            };
+            Block { statements: Vec::new(), value: Some((loc, number)) }
+        });
+        self.nodes = nodes;
+        if let Some((number, _)) = given.filter(|_| self.moves > moves) {
+            self.syntax(number, format!("{what} moves data"));
+        }
+        function
+    }
+
+    /// The fns that the collective shares with others, known in all of it.
+    fn helpers(&mut self, helpers: &[ItemFn]) {
+        self.in_helper = true;
+        for helper in helpers {
+            self.declare(helper);
+        }
+        for (helper, number) in helpers.iter().zip(0..) {
+            self.define(helper, number);
+        }
+        self.in_helper = false;
     }
 
     /// A collective's fn takes nothing and yields nothing.
@@ -146,7 +231,7 @@ impl Parser {
         self.plain_fn(sig);
         if !sig.inputs.is_empty() {
             self.syntax(&sig.inputs, "a collective takes no arguments")
-                .help("`RANKS` and the buffers are known inside; `chunks = ..` may depend on `RANKS`");
+                .help("`RANKS` and the buffers are known inside; numbers to choose are `params(k = 2..=4)`");
         }
         if let ReturnType::Type(..) = &sig.output {
             self.syntax(&sig.output, "a collective returns nothing");
@@ -239,6 +324,12 @@ impl Parser {
         self.scope.push(Binding { name, variable: self.variables.len() as u32 - 1, slot, mutable });
     }
 
+    /// The place of a parameter in the attribute.
+    pub(super) fn param(&self, name: &str) -> Option<u32> {
+        let params = self.known.iter().flat_map(|known| &known.params);
+        params.zip(0..).find(|(param, _)| *param == name).map(|(_, number)| number)
+    }
+
     pub(super) fn lookup(&self, name: &str) -> Option<Binding> {
         self.scope.iter().rev().find(|binding| binding.name == name).cloned()
     }
@@ -277,6 +368,15 @@ impl Parser {
         let loc = self.places.of(tokens);
         let message = format!("{} is not supported yet", what.as_ref());
         self.report(Diagnostic::new(Check::Unsupported, loc, message))
+    }
+
+    /// An expression whose value is stored as a `wanted`, and must be in its ranges.
+    pub(super) fn fit(&mut self, wanted: &Type, found: Typed, loc: Loc, what: &str) -> Expr {
+        self.wanted(wanted, &found.ty, loc, what);
+        if wanted.agrees(&found.ty) && wanted.narrows(&found.ty) {
+            return Expr::Fit(Box::new((found.expr, wanted.clone())), loc);
+        }
+        found.expr
     }
 
     /// Reports a type that is not the wanted one.

@@ -2,9 +2,9 @@
 
 use super::attribute::text;
 use super::expression::array_len;
-use super::parser::Parser;
+use super::parser::{Parser, Typed};
 use super::{Function, Type};
-use crate::arithmetic::IntType;
+use quadrille_compiler::recording::arithmetic::IntType;
 use syn::{FnArg, Pat, ReturnType};
 
 impl Parser {
@@ -13,12 +13,6 @@ impl Parser {
         match pattern {
             Pat::Wild(_) => {}
             Pat::Paren(paren) => self.pattern(&paren.pat, ty, slot),
-            Pat::Type(typed) => {
-                let written = self.ty(&typed.ty);
-                let loc = self.places.of(&typed.ty);
-                self.wanted(ty, &written, loc, "the value");
-                self.pattern(&typed.pat, &if *ty == Type::Unknown { written } else { ty.clone() }, slot);
-            }
             Pat::Ident(ident) if ident.by_ref.is_some() => {
                 self.outside(pattern, "`ref`", "there are only values: leave it out");
             }
@@ -74,12 +68,14 @@ impl Parser {
             }
             syn::Type::Path(_) => match text(ty).as_str() {
                 "bool" => Type::Bool,
-                name if IntType::ALL.iter().any(|known| known.name == name) => Type::Int,
-                name => {
-                    let what = format!("the type `{name}`");
-                    self.outside(ty, what, "the types are integers, `bool`, tuples and arrays");
-                    Type::Unknown
-                }
+                name => match IntType::ALL.into_iter().find(|known| known.name == name) {
+                    Some(known) => Type::Int(known),
+                    None => {
+                        let what = format!("the type `{name}`");
+                        self.outside(ty, what, "the types are integers, `bool`, tuples and arrays");
+                        Type::Unknown
+                    }
+                },
             },
             _ => {
                 self.outside(ty, "this type", "the types are integers, `bool`, tuples and arrays");
@@ -132,13 +128,21 @@ impl Parser {
                     parser.pattern(&input.pat, ty, slot);
                 }
             }
-            let (block, ty) = parser.block(&item.block);
-            if !result.agrees(&ty) {
-                let place = match item.block.stmts.last() {
-                    Some(last) => parser.places.of(last),
-                    None => parser.places.of(&item.sig.ident),
-                };
-                parser.wanted(&result, &ty, place, "the value of this fn");
+            let (mut block, ty) = parser.block(&item.block);
+            let what = "the value of this fn";
+            match block.value.take() {
+                Some((loc, expr)) => {
+                    let value = parser.fit(&result, Typed { expr, ty }, loc, what);
+                    block.value = Some((loc, value));
+                }
+                None if !result.agrees(&ty) => {
+                    let place = match item.block.stmts.last() {
+                        Some(last) => parser.places.of(last),
+                        None => parser.places.of(&item.sig.ident),
+                    };
+                    parser.wanted(&result, &ty, place, what);
+                }
+                None => {}
             }
             block
         });

@@ -1,16 +1,14 @@
 //! Blocks and statements.
 
-use super::attribute::text;
 use super::expression::assigning_op;
-use super::lift::{attributes, lift};
+use super::lift::lift;
 use super::parser::Parser;
-use super::{Action, Adaptor, Block, Expr, Piece, Range, Statement, Type};
-use crate::arithmetic::Binary;
+use super::{Action, Block, Expr, Statement, Type};
+use proc_macro2::TokenStream;
 use quadrille_compiler::diagnostic::Loc;
+use quadrille_compiler::recording::arithmetic::{Binary, IntType};
 use quote::{ToTokens, quote};
-use syn::parse::Parser as _;
-use syn::punctuated::Punctuated;
-use syn::{Attribute, BinOp, Item, Lit, Pat, RangeLimits, Stmt, Token};
+use syn::{Attribute, BinOp, Item, Pat, Stmt, Token};
 
 /// What a statement of Rust is read as.
 enum Read {
@@ -81,7 +79,7 @@ impl Parser {
             Stmt::Macro(call) => {
                 self.stray_attributes(&call.attrs);
                 let (mac, semi) = (&call.mac, &call.semi_token);
-                self.assertion(mac, quote!(#mac #semi))
+                self.macro_call(mac, quote!(#mac #semi))
             }
             Stmt::Item(item) => {
                 let (what, instead) = match item {
@@ -97,6 +95,14 @@ impl Parser {
                 let (bare, lifted) = lift(expr);
                 self.expression_statement(&bare, &lifted, semi.as_ref(), last)
             }
+        }
+    }
+
+    fn macro_call(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Read {
+        let loc = self.places.of(&tokens);
+        match self.macro_statement(mac, tokens) {
+            Some(action) => Read::Statement(Box::new(Statement { loc, attributes: None, action })),
+            None => Read::Nothing,
         }
     }
 
@@ -118,14 +124,21 @@ impl Parser {
             self.pattern(&local.pat, &Type::Unknown, 0);
             return Read::Nothing;
         }
-        let value = self.expr(&init.expr);
-        let slot = self.slots(value.ty.size(), &local.pat);
-        self.pattern(&local.pat, &value.ty, slot);
-        Read::Statement(Box::new(Statement {
-            loc,
-            on: None,
-            action: Action::Set { slot, value: value.expr },
-        }))
+        let (value, ty, pattern) = match &local.pat {
+            Pat::Type(typed) => {
+                let ty = self.ty(&typed.ty);
+                let value = self.expr(&init.expr);
+                let value_loc = self.places.of(&init.expr);
+                (self.fit(&ty, value, value_loc, "this variable"), ty, &*typed.pat)
+            }
+            pattern => {
+                let value = self.expr(&init.expr);
+                (value.expr, value.ty, pattern)
+            }
+        };
+        let slot = self.slots(ty.size(), &local.pat);
+        self.pattern(pattern, &ty, slot);
+        Read::Statement(Box::new(Statement { loc, attributes: None, action: Action::Set { slot, value } }))
     }
 
     fn expression_statement(
@@ -143,8 +156,8 @@ impl Parser {
             syn::Expr::If(_) | syn::Expr::While(_) | syn::Expr::ForLoop(_) => self.head(expr),
             _ => self.places.of(quote!(#expr #semi)),
         };
-        let on = if carries_on(expr) {
-            self.statement_attributes(attributes).map(|rank| self.int(&rank, "the rank of `#[on(..)]`"))
+        let attributes = if carries_attributes(expr) {
+            self.statement_attributes(attributes)
         } else {
             self.stray_attributes(attributes);
             None
@@ -180,13 +193,12 @@ impl Parser {
                 Some(Action::While { name, condition, body })
             }
             syn::Expr::Macro(call) => {
-                let tokens = quote!(#call #semi);
-                return self.assertion(&call.mac, tokens);
+                return self.macro_call(&call.mac, quote!(#call #semi));
             }
             _ => {
                 let value = self.expr(expr);
                 let unit = value.ty.agrees(&Type::unit());
-                if semi.is_none() && last && on.is_none() {
+                if semi.is_none() && last && attributes.is_none() {
                     return Read::Value(loc, value.expr, value.ty);
                 }
                 if semi.is_none() && !unit {
@@ -197,7 +209,7 @@ impl Parser {
             }
         };
         match action {
-            Some(action) => Read::Statement(Box::new(Statement { loc, on, action })),
+            Some(action) => Read::Statement(Box::new(Statement { loc, attributes, action })),
             None => Read::Nothing,
         }
     }
@@ -216,18 +228,20 @@ impl Parser {
         let value = self.expr(right);
         let (place, ty) = target?;
         let loc = self.places.of(right);
-        if op.is_some() {
-            self.wanted(&Type::Int, &ty, loc, "what is assigned to");
-        }
-        self.wanted(&ty, &value.ty, loc, "what is assigned to");
-        Some(Action::Assign { place, op, value: value.expr })
+        let what = "what is assigned to";
+        let Some(op) = op else {
+            let value = self.fit(&ty, value, loc, what);
+            return Some(Action::Assign { place, value });
+        };
+        self.wanted(&Type::INT, &ty, loc, what);
+        self.wanted(&ty, &value.ty, loc, what);
+        let ty = if let Type::Int(ty) = ty { ty } else { IntType::I64 };
+        Some(Action::Update { place, op, value: value.expr, ty })
     }
 
     fn assign_parts(&mut self, tuple: &syn::ExprTuple, right: &syn::Expr) -> Option<Action> {
         if tuple.elems.iter().any(|part| buffer_root(part).is_some()) {
-            self.not_yet(tuple, "assigning to several chunks at once")
-                .help("write one assignment after the other");
-            return None;
+            return self.together(tuple, right).map(Action::Together);
         }
         let targets: Vec<_> = tuple.elems.iter().map(|part| self.target(part)).collect();
         let value = self.expr(right);
@@ -242,8 +256,8 @@ impl Parser {
             types.push(ty);
         }
         let loc = self.places.of(right);
-        self.wanted(&Type::Tuple(types), &value.ty, loc, "what is assigned to");
-        Some(Action::Scatter { temp, value: value.expr, places })
+        let value = self.fit(&Type::Tuple(types), value, loc, "what is assigned to");
+        Some(Action::Scatter { temp, value, places })
     }
 
     /// A variable, or a part of one, that may be assigned to.
@@ -261,143 +275,6 @@ impl Parser {
                 .help(format!("make it `let mut {name}`"));
         }
         Some((place, ty))
-    }
-
-    fn for_loop(&mut self, each: &syn::ExprForLoop) -> Option<Action> {
-        self.no_label(each.label.as_ref());
-        let range = self.range(&each.expr);
-        let scope = self.scope.len();
-        let slot = self.slots(1, &each.pat);
-        let name = match &*each.pat {
-            Pat::Ident(ident) => ident.ident.to_string(),
-            _ => "_".to_owned(),
-        };
-        self.pattern(&each.pat, &Type::Int, slot);
-        let body = self.unit_block(&each.body);
-        self.scope.truncate(scope);
-        let name = self.loop_name(name);
-        Some(Action::For { slot, name, range: range?, body })
-    }
-
-    /// What a `for` runs over.
-    fn range(&mut self, expr: &syn::Expr) -> Option<Range> {
-        self.stray_attributes(attributes(expr));
-        match expr {
-            syn::Expr::Paren(paren) => self.range(&paren.expr),
-            syn::Expr::Group(group) => self.range(&group.expr),
-            syn::Expr::Range(range) => {
-                let (Some(start), Some(end)) = (&range.start, &range.end) else {
-                    self.syntax(range, "a `for` runs over a range with two ends").help("write `0..n`");
-                    return None;
-                };
-                Some(Range {
-                    start: self.int(start, "the start of a range"),
-                    end: self.int(end, "the end of a range"),
-                    inclusive: matches!(range.limits, RangeLimits::Closed(_)),
-                    adaptors: Vec::new(),
-                })
-            }
-            syn::Expr::MethodCall(call) => {
-                let mut range = self.range(&call.receiver)?;
-                let adaptor = match (call.method.to_string().as_str(), call.args.len()) {
-                    ("rev", 0) => Adaptor::Rev,
-                    ("step_by", 1) => Adaptor::StepBy(self.int(&call.args[0], "the step of a range")),
-                    ("rev" | "step_by", _) => {
-                        self.syntax(call, "`.rev()` takes no argument, `.step_by(n)` one");
-                        return None;
-                    }
-                    (name, _) => {
-                        let what = format!("`.{name}(..)` on a range");
-                        self.outside(&call.method, what, "write `.rev()` or `.step_by(n)`");
-                        return None;
-                    }
-                };
-                range.adaptors.push(adaptor);
-                Some(range)
-            }
-            _ => {
-                self.outside(expr, "a `for` over anything but a range", "write `for i in 0..n`");
-                None
-            }
-        }
-    }
-
-    /// `assert!(condition, "message")`.
-    fn assertion(&mut self, mac: &syn::Macro, tokens: proc_macro2::TokenStream) -> Read {
-        let loc = self.places.of(&tokens);
-        if !mac.path.is_ident("assert") {
-            let what = format!("`{}!`", text(&mac.path));
-            self.outside(tokens, what, "the only macro is `assert!(condition, \"message\")`");
-            return Read::Nothing;
-        }
-        let arguments = Punctuated::<syn::Expr, Token![,]>::parse_terminated;
-        let arguments = match arguments.parse2(mac.tokens.clone()) {
-            Ok(arguments) => arguments,
-            Err(error) => {
-                let findings = self.places.syntax(error);
-                self.findings.extend(findings);
-                return Read::Nothing;
-            }
-        };
-        let mut arguments = arguments.iter();
-        let Some(condition) = arguments.next() else {
-            self.syntax(tokens, "`assert!` without a condition");
-            return Read::Nothing;
-        };
-        let condition_loc = self.places.of(condition);
-        let condition = self.bool(condition, "the condition of an `assert!`");
-        let message = match arguments.next() {
-            None => Vec::new(),
-            Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Str(message), .. })) => self.message(message),
-            Some(other) => {
-                self.syntax(other, "the message of an `assert!` is a literal text");
-                Vec::new()
-            }
-        };
-        if let Some(rest) = arguments.next() {
-            self.outside(
-                rest,
-                "an argument of the message",
-                "write the variable's name into the braces: `{x}`",
-            );
-        }
-        let action = Action::Assert { condition, condition_loc, message };
-        Read::Statement(Box::new(Statement { loc, on: None, action }))
-    }
-
-    /// A message with `{name}`s in it.
-    fn message(&mut self, literal: &syn::LitStr) -> Vec<Piece> {
-        let whole = literal.value();
-        let mut pieces = Vec::new();
-        let mut plain = String::new();
-        let mut chars = whole.chars().peekable();
-        while let Some(c) = chars.next() {
-            match c {
-                '{' | '}' if chars.next_if_eq(&c).is_some() => plain.push(c),
-                '{' => {
-                    let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
-                    match syn::parse_str::<syn::Ident>(&name) {
-                        Ok(mut ident) => {
-                            ident.set_span(literal.span());
-                            let value = self.expr(&syn::parse_quote!(#ident));
-                            pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                            pieces.push(Piece::Value(value.expr, value.ty));
-                        }
-                        Err(_) => self.outside(
-                            literal,
-                            format!("`{{{name}}}` in a message"),
-                            "write a variable's name into the braces",
-                        ),
-                    }
-                }
-                '}' => {
-                    self.syntax(literal, "a `}` without its `{`").help("write `}}` for a brace");
-                }
-                _ => plain.push(c),
-            }
-        }
-        pieces.push(Piece::Text(plain));
-        pieces
     }
 
     /// The place of an expression; of one with a block, only up to the block.
@@ -436,8 +313,8 @@ pub(super) fn buffer_root(expr: &syn::Expr) -> Option<String> {
     }
 }
 
-/// Whether `#[on(..)]` may stand on the statement.
-fn carries_on(expr: &syn::Expr) -> bool {
+/// Whether attributes that say how may stand on the statement.
+fn carries_attributes(expr: &syn::Expr) -> bool {
     match expr {
         syn::Expr::ForLoop(_)
         | syn::Expr::While(_)

@@ -52,7 +52,7 @@ impl Gather {
     fn cuda(self) -> Cuda {
         let element = match self.dtype {
             DType::F32 => "u32",
-            DType::Bf16 => "unsigned short",
+            _ => "unsigned short",
         };
         let entry = "gather_by_hand";
         let text = format!(

@@ -4,14 +4,18 @@ use std::fmt;
 
 /// Operators and methods of one operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unary {
+pub enum Unary {
+    /// `-x`.
     Neg,
     /// All bits of an integer.
     Not,
     /// Of a bool.
     Negate,
+    /// The absolute value.
     Abs,
+    /// The logarithm to base 2, rounded down.
     Ilog2,
+    /// A bool; false for numbers that are not positive.
     IsPowerOfTwo,
     /// `as`: the value must be one of the type's.
     Cast(IntType),
@@ -19,51 +23,90 @@ pub(crate) enum Unary {
 
 /// An integer type of Rust that a cast names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct IntType {
-    pub(crate) name: &'static str,
+pub struct IntType {
+    /// As written.
+    pub name: &'static str,
     min: i64,
     max: i64,
 }
 
+/// The types as constants, and the list of them.
+macro_rules! int_types {
+    ($($constant:ident = $name:ident: $min:expr, $max:expr;)*) => {
+        impl IntType {
+            $(
+                #[doc = concat!("`", stringify!($name), "`")]
+                pub const $constant: IntType = IntType { name: stringify!($name), min: $min, max: $max };
+            )*
+
+            /// Every integer type; the wide ones are cut to what an `i64` can hold.
+            pub const ALL: [IntType; 12] = [$(IntType::$constant),*];
+        }
+    };
+}
+
 impl IntType {
-    /// Every integer type; the wide ones are cut to what an `i64` can hold.
-    pub(crate) const ALL: [IntType; 12] = [
-        IntType { name: "i8", min: i8::MIN as i64, max: i8::MAX as i64 },
-        IntType { name: "i16", min: i16::MIN as i64, max: i16::MAX as i64 },
-        IntType { name: "i32", min: i32::MIN as i64, max: i32::MAX as i64 },
-        IntType { name: "i64", min: i64::MIN, max: i64::MAX },
-        IntType { name: "i128", min: i64::MIN, max: i64::MAX },
-        IntType { name: "isize", min: i64::MIN, max: i64::MAX },
-        IntType { name: "u8", min: 0, max: u8::MAX as i64 },
-        IntType { name: "u16", min: 0, max: u16::MAX as i64 },
-        IntType { name: "u32", min: 0, max: u32::MAX as i64 },
-        IntType { name: "u64", min: 0, max: i64::MAX },
-        IntType { name: "u128", min: 0, max: i64::MAX },
-        IntType { name: "usize", min: 0, max: i64::MAX },
-    ];
+    /// Whether the number is one of the type's.
+    pub fn holds(self, x: i64) -> bool {
+        (self.min..=self.max).contains(&x)
+    }
+}
+
+int_types! {
+    I8 = i8: i8::MIN as i64, i8::MAX as i64;
+    I16 = i16: i16::MIN as i64, i16::MAX as i64;
+    I32 = i32: i32::MIN as i64, i32::MAX as i64;
+    I64 = i64: i64::MIN, i64::MAX;
+    I128 = i128: i64::MIN, i64::MAX;
+    ISIZE = isize: i64::MIN, i64::MAX;
+    U8 = u8: 0, u8::MAX as i64;
+    U16 = u16: 0, u16::MAX as i64;
+    U32 = u32: 0, u32::MAX as i64;
+    U64 = u64: 0, i64::MAX;
+    U128 = u128: 0, i64::MAX;
+    USIZE = usize: 0, i64::MAX;
 }
 
 /// Operators and methods of two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Binary {
+pub enum Binary {
+    /// `x + y`.
     Add,
+    /// `x - y`.
     Sub,
+    /// `x * y`.
     Mul,
+    /// `x / y`, rounded towards 0.
     Div,
+    /// `x % y`, with the sign of x.
     Rem,
+    /// `x & y`.
     BitAnd,
+    /// `x | y`.
     BitOr,
+    /// `x ^ y`.
     BitXor,
+    /// `x << y`; what leaves the 64 bits is an overflow.
     Shl,
+    /// `x >> y`, with the sign of x.
     Shr,
+    /// `x == y`.
     Eq,
+    /// `x != y`.
     Ne,
+    /// `x < y`.
     Lt,
+    /// `x <= y`.
     Le,
+    /// `x > y`.
     Gt,
+    /// `x >= y`.
     Ge,
+    /// The smaller.
     Min,
+    /// The larger.
     Max,
+    /// `x` to the power of `y`.
     Pow,
     /// Rounds up, towards positive infinity.
     DivCeil,
@@ -73,20 +116,24 @@ pub(crate) enum Binary {
 
 /// Why an operation has no value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
+    /// No 64-bit integer.
     Overflow,
+    /// The divisor is 0.
     DivisionByZero,
     /// A shift by less than 0 or more than 63.
     ShiftAmount,
+    /// A power of a negative exponent.
     NegativeExponent,
     /// A logarithm of 0 or less.
     NoLogarithm,
+    /// Not a value of the type that a cast names.
     OutOfType,
 }
 
 impl Unary {
     /// The value for `x`.
-    pub(crate) fn apply(self, x: i64) -> Result<i64, Fault> {
+    pub fn apply(self, x: i64) -> Result<i64, Fault> {
         match self {
             Unary::Neg => x.checked_neg().ok_or(Fault::Overflow),
             Unary::Not => Ok(!x),
@@ -94,13 +141,13 @@ impl Unary {
             Unary::Abs => x.checked_abs().ok_or(Fault::Overflow),
             Unary::Ilog2 => x.checked_ilog2().map(i64::from).ok_or(Fault::NoLogarithm),
             Unary::IsPowerOfTwo => Ok(i64::from(x > 0 && x.count_ones() == 1)),
-            Unary::Cast(to) if (to.min..=to.max).contains(&x) => Ok(x),
+            Unary::Cast(to) if to.holds(x) => Ok(x),
             Unary::Cast(_) => Err(Fault::OutOfType),
         }
     }
 
     /// The operation on `x` as a message shows it, with what is wrong.
-    pub(crate) fn explain(self, x: i64, fault: Fault) -> String {
+    pub fn explain(self, x: i64, fault: Fault) -> String {
         match self {
             Unary::Neg => format!("-({x}) {fault}"),
             Unary::Abs => format!("({x}).abs() {fault}"),
@@ -113,7 +160,7 @@ impl Unary {
 
 impl Binary {
     /// The operator or method as written.
-    pub(crate) fn symbol(self) -> &'static str {
+    pub fn symbol(self) -> &'static str {
         match self {
             Binary::Add => "+",
             Binary::Sub => "-",
@@ -144,7 +191,7 @@ impl Binary {
     }
 
     /// The value for `x` and `y`.
-    pub(crate) fn apply(self, x: i64, y: i64) -> Result<i64, Fault> {
+    pub fn apply(self, x: i64, y: i64) -> Result<i64, Fault> {
         let overflow = |value: Option<i64>| value.ok_or(Fault::Overflow);
         // Of a division, nothing but a zero divisor and MIN / -1 has no value.
         let divided =
@@ -185,7 +232,7 @@ impl Binary {
     }
 
     /// The operation on `x` and `y` as a message shows it, with what is wrong.
-    pub(crate) fn explain(self, x: i64, y: i64, fault: Fault) -> String {
+    pub fn explain(self, x: i64, y: i64, fault: Fault) -> String {
         let symbol = self.symbol();
         if self.is_method() {
             format!("({x}).{symbol}({y}) {fault}")

@@ -1,0 +1,146 @@
+//! Macros, which are statements: requirements and promises.
+
+use super::attribute::text;
+use super::parser::Parser;
+use super::{Action, Piece};
+use proc_macro2::TokenStream;
+use quadrille_compiler::kind::Kind;
+use syn::parse::Parser as _;
+use syn::punctuated::Punctuated;
+use syn::{BinOp, Lit, Token};
+
+/// Macros whose input is parsed.
+pub(crate) const MACROS: [&str; 3] = ["assert", "expect", "unspecified"];
+
+impl Parser {
+    /// A macro that is a statement, of which `tokens` are all; `None` where something was reported.
+    pub(super) fn macro_statement(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Option<Action> {
+        let name = text(&mac.path);
+        if !MACROS.contains(&name.as_str()) {
+            let help = "the macros are `assert!(condition, \"message\")`, and in a custom collective `expect!(..)` and \
+                        `unspecified!(..)`";
+            self.outside(tokens, format!("`{name}!`"), help);
+            return None;
+        }
+        let arguments = Punctuated::<syn::Expr, Token![,]>::parse_terminated;
+        let arguments = match arguments.parse2(mac.tokens.clone()) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                let findings = self.places.syntax(error);
+                self.findings.extend(findings);
+                return None;
+            }
+        };
+        match name.as_str() {
+            "assert" => self.assertion(&arguments, tokens),
+            _ => self.promise(&name, &arguments, tokens),
+        }
+    }
+
+    /// `assert!(condition, "message")`.
+    fn assertion(
+        &mut self,
+        arguments: &Punctuated<syn::Expr, Token![,]>,
+        tokens: TokenStream,
+    ) -> Option<Action> {
+        let mut arguments = arguments.iter();
+        let Some(condition) = arguments.next() else {
+            self.syntax(tokens, "`assert!` without a condition");
+            return None;
+        };
+        let condition_loc = self.places.of(condition);
+        let condition = self.bool(condition, "the condition of an `assert!`");
+        let message = match arguments.next() {
+            None => Vec::new(),
+            Some(syn::Expr::Lit(syn::ExprLit { lit: Lit::Str(message), .. })) => self.message(message),
+            Some(other) => {
+                self.syntax(other, "the message of an `assert!` is a literal text");
+                Vec::new()
+            }
+        };
+        if let Some(rest) = arguments.next() {
+            self.outside(
+                rest,
+                "an argument of the message",
+                "write the variable's name into the braces: `{x}`",
+            );
+        }
+        Some(Action::Assert { condition, condition_loc, message })
+    }
+
+    /// `expect!(output[r][c] == input[s][d])` or `unspecified!(output[r][c])`.
+    fn promise(
+        &mut self,
+        name: &str,
+        arguments: &Punctuated<syn::Expr, Token![,]>,
+        tokens: TokenStream,
+    ) -> Option<Action> {
+        let kind = self.known.as_ref().and_then(|known| known.kind);
+        if let Some(kind) = kind.filter(|kind| *kind != Kind::Custom) {
+            self.syntax(
+                tokens,
+                format!("`{name}!(..)` is for collectives of the kind custom, and this is {kind}"),
+            )
+            .note("what any other kind leaves in `output` is known")
+            .help("leave it out, or make the kind `custom`");
+            return None;
+        }
+        let forms = match name {
+            "expect" => "write `expect!(output[r][c] == reduce(input[..][c]));`",
+            _ => "write `unspecified!(output[r][c]);`",
+        };
+        let only = arguments.first().filter(|_| arguments.len() == 1);
+        // What is promised is named as of two buffers, also in place.
+        let in_promise = std::mem::replace(&mut self.in_promise, true);
+        let action = match (name, only) {
+            ("expect", Some(syn::Expr::Binary(binary))) if matches!(binary.op, BinOp::Eq(_)) => {
+                self.movement(&binary.left, false, &binary.right).map(Action::Expect)
+            }
+            ("unspecified", Some(dest)) if !matches!(dest, syn::Expr::Binary(_)) => {
+                self.moves += 1;
+                self.operand(dest).map(|dest| Action::Unspecified(Box::new(dest)))
+            }
+            _ => {
+                self.syntax(tokens, format!("`{name}!(..)` has another form")).help(forms);
+                None
+            }
+        };
+        self.in_promise = in_promise;
+        action
+    }
+
+    /// A message with `{name}`s in it.
+    fn message(&mut self, literal: &syn::LitStr) -> Vec<Piece> {
+        let whole = literal.value();
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut chars = whole.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '{' | '}' if chars.next_if_eq(&c).is_some() => plain.push(c),
+                '{' => {
+                    let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                    match syn::parse_str::<syn::Ident>(&name) {
+                        Ok(mut ident) => {
+                            ident.set_span(literal.span());
+                            let value = self.expr(&syn::parse_quote!(#ident));
+                            pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                            pieces.push(Piece::Value(value.expr, value.ty));
+                        }
+                        Err(_) => self.outside(
+                            literal,
+                            format!("`{{{name}}}` in a message"),
+                            "write a variable's name into the braces",
+                        ),
+                    }
+                }
+                '}' => {
+                    self.syntax(literal, "a `}` without its `{`").help("write `}}` for a brace");
+                }
+                _ => plain.push(c),
+            }
+        }
+        pieces.push(Piece::Text(plain));
+        pieces
+    }
+}
