@@ -6,6 +6,7 @@ use crate::cli::new::NewError;
 use crate::cli::output::{JsonDiagnostic, json_diagnostics};
 use crate::cli::ranks::NotAdmitted;
 use crate::cli::run::{FilesError, RunFailure};
+use crate::cli::setting::SettingError;
 use crate::cli::source::SourceError;
 use quadrille_compiler::diagnostic::Diagnostics;
 use quadrille_runtime::nvrtc::{CompileError, NvrtcError};
@@ -23,6 +24,9 @@ pub(crate) enum Failure {
     /// A world size that `only` excludes.
     #[error(transparent)]
     Ranks(#[from] NotAdmitted),
+    /// A root, parameter or schedule that the collective does not have.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The program is wrong.
     #[error(transparent)]
     Program(#[from] Diagnostics),
@@ -67,6 +71,7 @@ impl Failure {
             Failure::Arguments(_)
             | Failure::Source(_)
             | Failure::Ranks(_)
+            | Failure::Setting(_)
             | Failure::Stage(_)
             | Failure::Files(_) => Failure::USAGE,
             Failure::Write(error) => error.status(),

@@ -11,6 +11,7 @@ mod output;
 mod progress;
 mod ranks;
 pub(crate) mod run;
+mod setting;
 mod size;
 mod source;
 mod tensors;

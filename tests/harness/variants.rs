@@ -16,7 +16,8 @@ pub(crate) fn trials(programs: &[Collective]) -> Vec<Trial> {
         let mut variants = Vec::new();
         let otherwise = collective.called(!collective.in_place);
         if runs(&otherwise, RANKS) && otherwise.program(RANKS).is_ok() {
-            variants.push((if otherwise.in_place { "in_place" } else { "out_of_place" }.to_owned(), otherwise));
+            variants
+                .push((if otherwise.in_place { "in_place" } else { "out_of_place" }.to_owned(), otherwise));
         }
         if collective.kind.rooted() {
             let roots = (0..RANKS).filter(|&root| root != collective.root);

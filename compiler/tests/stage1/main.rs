@@ -12,9 +12,14 @@ mod overlap;
 mod postcondition;
 mod postcondition_copies;
 mod read_before_write;
+mod reproducible;
 mod unsupported;
 
 mod agreement;
+mod called;
 mod reference;
+mod together;
 
 mod render;
+
+mod report;
