@@ -6,7 +6,7 @@ pub use quadrille_compiler::diagnostic::Diagnostics;
 pub use quadrille_compiler::domain::Domain;
 pub use quadrille_compiler::dtype::{DType, RedOp};
 pub use quadrille_compiler::kind::Kind;
-pub use quadrille_macros::collective;
+pub use quadrille_macros::{collective, collectives, schedule};
 pub use quadrille_runtime as runtime;
 pub use quadrille_runtime::{Communicator, World};
 
@@ -19,4 +19,5 @@ pub mod example;
 #[doc(hidden)]
 pub mod __private {
     pub use quadrille_dsl::from_macro as collective;
+    pub use quadrille_dsl::from_module as collective_of_module;
 }

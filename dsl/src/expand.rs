@@ -6,7 +6,7 @@ use crate::diagnose::Places;
 use crate::source;
 use crate::syntax::{self, SCHEDULE_ATTRIBUTES};
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quadrille_compiler::diagnostic::SourceFile;
+use quadrille_compiler::diagnostic::{Check, Diagnostic, SourceFile};
 use quote::{ToTokens, quote};
 use syn::{Item, ItemFn, Meta};
 
@@ -57,8 +57,22 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
+/// What becomes of an item with `#[schedule(..)]` that is no collective, or not yet: an error, and the item.
+pub fn misplaced_schedule(item: TokenStream) -> TokenStream {
+    let mut places = Places::default();
+    let loc = places.between(Span::call_site(), Span::call_site());
+    let finding = Diagnostic::new(
+        Check::Syntax,
+        loc,
+        "`#[schedule(..)]` says how the collective above it is carried out",
+    )
+    .help("put it below `#[collective(..)]`");
+    let error = places.compile_errors(&[finding]);
+    quote!(#error #item)
+}
+
 /// The item with another body; it keeps its name, visibility and the attributes that are Rust's.
-fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
+pub(crate) fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
     let kept = item.attrs.iter().filter(|attribute| {
         let path = attribute.path();
         !SCHEDULE_ATTRIBUTES.iter().any(|name| path.is_ident(name))
@@ -74,7 +88,7 @@ fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
     }
 }
 
-/// The fn's own text with its attribute.
+/// The fn's own text with its attributes that are no Rust.
 struct Embedded {
     source: SourceFile,
 }
@@ -83,15 +97,14 @@ impl Embedded {
     fn new(options: &TokenStream, item: &ItemFn) -> Embedded {
         // The attribute's own place; a macro's other tokens do not say where it begins.
         let attribute = Span::call_site();
+        let schedules = item.attrs.iter().filter(|attribute| attribute.path().is_ident("schedule"));
         let (signature, body) = (&item.sig, &item.block);
-        let tokens = quote!(#signature #body);
+        let tokens = quote!(#(#schedules)* #signature #body);
         let text = attribute.source_text().and_then(|attribute_text| {
             let first = attribute.start();
             let mut page = Page { text: String::new(), line: first.line, column: 0 };
             page.put(attribute, &attribute_text);
-            for token in tokens.clone() {
-                page.put(token.span(), &token.span().source_text().unwrap_or_else(|| token.to_string()));
-            }
+            page.tokens(tokens.clone());
             says_the_same(&page.text, options, &tokens).then_some(page.text)
         });
         // A fn that another macro made has no text of its own.
@@ -109,13 +122,26 @@ impl Embedded {
 }
 
 /// Text being laid out at given lines and columns.
-struct Page {
-    text: String,
-    line: usize,
-    column: usize,
+pub(crate) struct Page {
+    pub(crate) text: String,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
 }
 
 impl Page {
+    /// Writes every token where it stands.
+    pub(crate) fn tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            self.put(token.span(), &token.span().source_text().unwrap_or_else(|| token.to_string()));
+        }
+    }
+
+    /// Writes a part of a line behind what is there already.
+    pub(crate) fn here(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.column += text.chars().count();
+    }
+
     /// Writes `text` where `span` begins, or behind what is there already.
     fn put(&mut self, span: Span, text: &str) {
         let at = span.start();
@@ -138,18 +164,20 @@ impl Page {
     }
 }
 
-/// Whether `text` is a fn of the tokens `tokens`, with the attribute `#[collective(options)]` alone.
+/// Whether `text` is a fn of the tokens `tokens` behind the attribute `#[collective(options)]`.
 fn says_the_same(text: &str, options: &TokenStream, tokens: &TokenStream) -> bool {
     let Ok(ItemFn { attrs, sig, block, .. }) = syn::parse_str::<ItemFn>(text) else { return false };
-    let [attribute] = &attrs[..] else { return false };
+    let [attribute, schedules @ ..] = &attrs[..] else { return false };
     let same_options = match &attribute.meta {
         Meta::List(list) => same(list.tokens.clone(), options.clone()),
         _ => options.is_empty(),
     };
-    source::is_collective(attribute) && same_options && same(quote!(#sig #block), tokens.clone())
+    source::is_collective(attribute)
+        && same_options
+        && same(quote!(#(#schedules)* #sig #block), tokens.clone())
 }
 
-fn same(a: TokenStream, b: TokenStream) -> bool {
+pub(crate) fn same(a: TokenStream, b: TokenStream) -> bool {
     let (mut a, mut b) = (a.into_iter(), b.into_iter());
     loop {
         let equal = match (a.next(), b.next()) {
@@ -169,7 +197,7 @@ fn same(a: TokenStream, b: TokenStream) -> bool {
 }
 
 /// The tokens with parentheses for groups that no text shows.
-fn visible(tokens: TokenStream) -> TokenStream {
+pub(crate) fn visible(tokens: TokenStream) -> TokenStream {
     tokens
         .into_iter()
         .map(|token| match token {

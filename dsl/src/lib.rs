@@ -4,8 +4,8 @@
 //! tokens --parse--> Definition --program--> Program
 //! ```
 //!
-//! One parser and one evaluator serve the macro ([`expand`]), the command line ([`parse_file`]) and the item that the
-//! macro leaves behind ([`from_macro`]), so that all three report the same findings in the same words.
+//! One parser and one evaluator serve the macros ([`expand`], [`expand_module`]), the command line ([`parse_file`]) and
+//! the items that the macros leave behind ([`from_macro`], [`from_module`]), so that all three report the same findings in the same words.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -20,7 +20,10 @@ mod eval;
 
 mod expand;
 
+mod module;
+
 mod source;
 
-pub use expand::expand;
-pub use source::{from_macro, parse_file};
+pub use expand::{expand, misplaced_schedule};
+pub use module::expand_module;
+pub use source::{from_macro, from_module, parse_file};
