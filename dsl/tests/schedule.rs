@@ -35,7 +35,7 @@ fn on_the_fn() {
     let loc = |loc: quadrille_compiler::diagnostic::Loc| format!("{}-{}", loc.start, loc.end);
     assert_eq!(loc(first.loc.unwrap()), "2:1-3:48");
     assert_eq!(loc(first.instances.unwrap().loc), "2:44-2:57");
-    assert_eq!(loc(first.up_to.unwrap().loc), "3:29-3:45");
+    assert_eq!(loc(first.up_to.unwrap().loc), "3:30-3:46");
     // And each message its schedule.
     let protocols: Vec<_> = [0, 262_144, 262_145, 1_000_000, 1_000_001]
         .map(|bytes| value(collective.for_message(bytes).options().how.protocol))

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{body, evaluate, findings, in_place, one, ops};
+use proptest::prelude::*;
 
 #[test]
 fn recursive_doubling() {
@@ -68,6 +69,45 @@ fn run(text: &str, data: [[i64; 2]; 2]) -> [[i64; 2]; 2] {
         }
     }
     [0, 1].map(|rank| [0, 1].map(|chunk| memory[&format!("data[{rank}][{chunk}]")]))
+}
+
+/// Which of 2 * 2 chunks a part stores to, and which it adds up.
+fn parts() -> impl Strategy<Value = Vec<(usize, Vec<usize>)>> {
+    let dests = proptest::sample::subsequence(vec![0_usize, 1, 2, 3], 1..=4).prop_shuffle();
+    let sources = proptest::collection::vec(proptest::collection::vec(0_usize..4, 1..4), 4);
+    (dests, sources).prop_map(|(dests, sources)| dests.into_iter().zip(sources).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever reads what is stored, all is read first.
+    #[test]
+    fn all_is_read_first(parts in parts()) {
+        let name = |at: &usize| format!("data[{}][{}]", at / 2, at % 2);
+        let (left, right): (Vec<_>, Vec<_>) = parts
+            .iter()
+            .map(|(dest, sources)| (name(dest), sources.iter().map(name).collect::<Vec<_>>().join(" + ")))
+            .unzip();
+        let text = in_place(&format!("({},) = ({},);", left.join(", "), right.join(", ")));
+        let before = [[1, 10], [100, 1000]];
+        let mut after = before;
+        for (dest, sources) in &parts {
+            after[dest / 2][dest % 2] = sources.iter().map(|at| before[at / 2][at % 2]).sum();
+        }
+        prop_assert_eq!(run(&text, before), after, "{}", text);
+    }
+}
+
+/// A statement of many parts takes no longer than its parts do.
+#[test]
+fn many_parts() {
+    let text = in_place(
+        "(data[..][0], data[..][1]) = (data[..][1], data[..][0]);\n\
+         (data[..][2], data[..][3]) = (reduce(data[..][2]), reduce(data[..][2]));",
+    );
+    let program = evaluate(&text, 512).unwrap();
+    assert_eq!(program.ops.len(), 512 * 3 + 1024 + 512 * 511);
 }
 
 /// Variables are assigned to as ever.

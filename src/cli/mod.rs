@@ -9,13 +9,13 @@ mod output;
 mod progress;
 mod ranks;
 pub(crate) mod run;
-mod size;
 mod source;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use failure::Failure;
 use output::{Format, Output};
+use quadrille_compiler::size;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
