@@ -6,13 +6,13 @@ use crate::ids::{Place, Rank, ThreadBlock};
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The parameter block of one rank's launch: the kernel's only parameter.
 ///
 /// C layout, little endian, every field at its natural alignment:
 /// `u32 version, u32 rank, u64 count, u32 hash, u32 reserved, u64 spin_limit, u64 abort, u64 status, u64 multicast,
-/// u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N]`.
+/// u64 scalar, u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// The launching rank.
@@ -29,10 +29,12 @@ pub struct Params {
     pub status: u64,
     /// Multicast address of the windows; 0 for none. Not read by this version's kernels.
     pub multicast: u64,
+    /// The factor of `premul_sum` ([`RedOp::argument`]).
+    pub scalar: u64,
     /// The input of each rank as this rank reaches it; equals `output` where the collective is in place. 0 where a
     /// rank has none.
     pub input: Vec<u64>,
-    /// The output of each rank as this rank reaches it.
+    /// The output of each rank as this rank reaches it. 0 where a rank has none.
     pub output: Vec<u64>,
     /// The scratch of each rank; 0 where the program has none.
     pub scratch: Vec<u64>,
@@ -43,19 +45,26 @@ pub struct Params {
 impl Params {
     /// The block's bytes for a kernel of `input.len()` ranks.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(56 + 32 * self.input.len());
+        let mut bytes = Vec::with_capacity(64 + 32 * self.input.len());
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend(self.rank.0.to_le_bytes());
         bytes.extend(self.count.to_le_bytes());
         bytes.extend(self.hash.to_le_bytes());
         bytes.extend(0u32.to_le_bytes());
-        let scalars = [self.spin_limit, self.abort, self.status, self.multicast];
+        let scalars = [self.spin_limit, self.abort, self.status, self.multicast, self.scalar];
         let tables = [&self.input, &self.output, &self.scratch, &self.counters];
         for word in scalars.iter().chain(tables.into_iter().flatten()) {
             bytes.extend(word.to_le_bytes());
         }
         bytes
     }
+}
+
+/// Elements of one chunk but the last ones of a unit, which may be shorter or empty: count / C, rounded up to 16 bytes
+/// unless all are equally long (call.cuh). A chunk of scratch has room for as many.
+pub fn chunk_elements(count: u64, chunks: u32, divisible: bool, dtype: DType) -> u64 {
+    let elements = count.div_ceil(u64::from(chunks));
+    if divisible { elements } else { elements.next_multiple_of(16 / dtype.bytes() as u64) }
 }
 
 /// What a counter counts. Start words are `{sequence: high 32, hash: low 32}`, data words plain 64-bit counts.
@@ -204,6 +213,7 @@ pub fn call_hash(kernel: u64, count: u64, dtype: DType, op: RedOp, offsets: &[u6
     hash.write_u64(count);
     hash.write(dtype.name().as_bytes());
     hash.write(op.name().as_bytes());
+    hash.write_u64(op.argument(dtype));
     for &offset in offsets {
         hash.write_u64(offset);
     }

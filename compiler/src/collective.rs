@@ -10,6 +10,7 @@ use crate::kind::Kind;
 use crate::lower;
 use crate::options::{self, ScheduleOptions};
 use crate::program::Program;
+use crate::scaling;
 use crate::schedule::Schedule;
 use crate::transport;
 use crate::verify::{self, Verified};
@@ -173,14 +174,14 @@ impl Collective {
         list
     }
 
-    /// Lowers the program for a world and proves the schedule by stage 2.
+    /// Lowers the program for a world and proves the schedule by stage 2, for operators that do not scale.
     pub fn verified(&self, domain: &Domain) -> Result<Verified<Schedule>, Diagnostics> {
-        self.prove(domain).map(|(_, schedule)| schedule)
+        self.prove(domain, RedOp::Sum).map(|(_, schedule)| schedule)
     }
 
     /// The kernel of a world, element type and operator, proved to be the verified schedule.
     pub fn kernel(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Verified<Kernel>, Diagnostics> {
-        let (program, schedule) = self.prove(domain)?;
+        let (program, schedule) = self.prove(domain, op)?;
         let kernel = kernel::build(&schedule, &program, &self.options(), dtype, op);
         verify::kernel(kernel, &schedule).map_err(|list| self.wrong(list))
     }
@@ -190,9 +191,10 @@ impl Collective {
         Ok(emit::cuda(&self.kernel(domain, dtype, op)?))
     }
 
-    fn prove(&self, domain: &Domain) -> Result<(Program, Verified<Schedule>), Diagnostics> {
+    fn prove(&self, domain: &Domain, op: RedOp) -> Result<(Program, Verified<Schedule>), Diagnostics> {
         let options = self.options();
         let program = transport::place(self.program(domain.ranks)?, &options);
+        let program = scaling::scale(program, op).map_err(|list| self.wrong(list))?;
         let schedule = lower::lower(&program, domain, &options)
             .and_then(|schedule| verify::schedule(schedule, &program, domain))
             .map_err(|list| self.wrong(list))?;

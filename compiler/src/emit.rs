@@ -74,11 +74,11 @@ impl Cuda {
     }
 
     /// The oldest architecture whose PTX has what the text uses, as N in sm_N: scoped acquire and release need 70,
-    /// rounding to bf16x2 needs 80 (PTX ISA, "Target ISA Notes" of `ld`, `st` and `cvt`).
+    /// rounding to bf16x2 or f16x2 needs 80 (PTX ISA, "Target ISA Notes" of `ld`, `st` and `cvt`).
     pub fn least_arch(&self) -> u32 {
         match self.dtype {
-            DType::F32 => 70,
-            DType::Bf16 => 80,
+            DType::Bf16 | DType::F16 => 80,
+            _ => 70,
         }
     }
 

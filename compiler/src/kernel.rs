@@ -31,6 +31,7 @@ use crate::ids::{Buffer, Place};
 use crate::kind::Shape;
 use crate::options::ScheduleOptions;
 use crate::program::{OpId, Program, StatementId};
+use crate::scaling::Scaling;
 use crate::schedule::Schedule;
 use crate::verify::Verified;
 use std::fmt;
@@ -141,6 +142,8 @@ pub enum KernelAction {
         dests: Vec<Operand>,
         /// The chunk that has the size of the first chunk moved: a chunk of an operand, or a position in a unit.
         size_of: Formula,
+        /// What is scaled.
+        scaling: Scaling,
     },
     /// A block-wide barrier.
     BlockSync,
@@ -270,9 +273,15 @@ impl Formulas {
                 f.write_str("signal ")?;
                 self.runs(f, runs, "+")
             }
-            KernelAction::Move { sources, dests, size_of } => {
+            KernelAction::Move { sources, dests, size_of, scaling } => {
                 f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
                 self.operands(f, sources, " + ")?;
+                if scaling.completes {
+                    f.write_str(" / RANKS")?;
+                }
+                for (i, source) in scaling.bare.iter().enumerate() {
+                    write!(f, "{}{source}", if i == 0 { ", scaled " } else { " " })?;
+                }
                 f.write_str(" -> ")?;
                 self.operands(f, dests, ", ")?;
                 if sources.iter().chain(dests).any(|operand| operand.buffer != Buffer::Scratch) {

@@ -42,6 +42,8 @@ mod aliasing;
 
 mod transport;
 
+pub mod scaling;
+
 pub mod collective;
 
 pub mod abi;

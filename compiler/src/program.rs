@@ -26,6 +26,7 @@ use crate::diagnostic::{Context, Loc, SourceFile};
 use crate::ids::{Rank, Slice, ThreadBlock};
 use crate::kind::{Expected, Shape};
 use crate::options::How;
+use crate::scaling::Scaling;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -91,6 +92,8 @@ pub struct Op {
     pub position: u32,
     /// Where it runs, as far as the program says.
     pub site: Site,
+    /// What it scales, for operators that do.
+    pub scaling: Scaling,
 }
 
 /// Where an operation runs, as far as attributes say.

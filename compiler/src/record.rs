@@ -11,6 +11,7 @@ use crate::kind::{Kind, Shape};
 use crate::options::How;
 use crate::positions::Positions;
 use crate::program::{Op, Program, Site, Statement, StatementId, TrailId, Trails};
+use crate::scaling::Scaling;
 use crate::verify;
 use crate::verify::findings::{Findings, Unit, in_source_order};
 use crate::verify::out_of_bounds::{self, Dests, Places, Sources};
@@ -261,6 +262,7 @@ impl Recorder {
                 dests: dests.iter().map(part).collect(),
                 position,
                 site,
+                scaling: Scaling::default(),
             };
             self.positions.stored(&op);
             self.program.ops.push(op);

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 /// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
-const ALIGNMENT: u64 = 256;
+pub(crate) const ALIGNMENT: u64 = 256;
 
 /// One rank's end of a group that runs collectives together. Its counters live as long as the group, whatever
 /// programs are called.
@@ -59,6 +59,7 @@ pub(crate) struct Group {
     pub(crate) counters: Vec<u64>,
     /// Address of each rank's status record.
     pub(crate) status: Vec<u64>,
+    pub(crate) scratch: Scratch,
     pub(crate) windows: Vec<Slot>,
     /// Allocations of each rank so far.
     pub(crate) allocated: Vec<usize>,
@@ -66,6 +67,14 @@ pub(crate) struct Group {
     pub(crate) queue: Vec<VecDeque<Queued>>,
     /// Calls that have run on every rank.
     pub(crate) done: u64,
+}
+
+/// Memory that programs use while a call runs, equally much on every rank; what it holds does not outlive the call.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) bytes: u64,
+    /// Of each rank; 0 where there is none.
+    pub(crate) addresses: Vec<u64>,
 }
 
 /// A symmetric window.
@@ -83,6 +92,9 @@ pub(crate) struct Slot {
 pub(crate) fn window_label(index: usize) -> String {
     format!("window {index}")
 }
+
+/// The label of scratch on the virtual GPUs.
+pub(crate) const SCRATCH: &str = "scratch";
 
 /// The label of a counter region on the virtual GPUs.
 pub(crate) const COUNTERS: &str = "counters";
@@ -263,6 +275,7 @@ impl Group {
             failed: None,
             counters,
             status,
+            scratch: Scratch { bytes: 0, addresses: vec![0; ranks] },
             windows: Vec::new(),
             allocated: vec![0; ranks],
             queue: vec![VecDeque::new(); ranks],

@@ -1,15 +1,19 @@
 //! Test data whose results are exact, the exact results, and the comparison.
 //!
 //! Everything here follows from the kind's definition alone ([`Shape::initial`], [`Shape::expected`],
-//! [`Shape::output_location`], taken for whole units), never from a program or a schedule.
+//! [`Shape::output_location`], taken for whole units) or, for a custom collective, from its promises; never from a
+//! program's operations or a schedule.
 
-use half::bf16;
+use crate::number::{self, Number};
+use quadrille_compiler::abi;
+use quadrille_compiler::contract::Contract;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Location, Rank};
-use quadrille_compiler::kind::{Expected, Shape};
+use quadrille_compiler::kind::{Contribution, Expected, Shape};
 use quadrille_compiler::program::Program;
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Which numbers the ranks contribute. All are small integers: every partial sum, in any order, is exact in every
 /// element type. They depend on rank and position, so that a chunk in the wrong place shows.
@@ -48,9 +52,9 @@ pub fn input_units(shape: &Shape, rank: Rank) -> u32 {
     Shape { in_place: false, ..in_units(shape) }.units(Buffer::Input, rank)
 }
 
-/// Units of what a rank receives.
-pub fn output_units(shape: &Shape) -> u32 {
-    in_units(shape).output_chunks()
+/// Units of what `rank` receives; 0 where the rank receives nothing.
+pub fn output_units(shape: &Shape, rank: Rank) -> u32 {
+    in_units(shape).output_chunks(rank)
 }
 
 /// Where `rank`'s contribution lies in its `data` (in place) or `input`: pairs of a unit there and the input's unit
@@ -65,14 +69,16 @@ pub fn placement(shape: &Shape, rank: Rank) -> Vec<(u32, u32)> {
 /// Where `rank`'s result lies in its `data` (in place) or `output`, in units.
 pub fn result_units(shape: &Shape, rank: Rank) -> Range<u32> {
     let first = in_units(shape).output_location(rank, 0).chunk;
-    first..first + output_units(shape)
+    first..first + output_units(shape, rank)
 }
 
 /// A message: everything that sizes and values follow from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Message {
     /// Kind, world size, chunks and placement.
     pub shape: Shape,
+    /// What a custom collective promises.
+    pub contract: Option<Arc<Contract>>,
     /// All chunks of a unit are equally long.
     pub divisible: bool,
     /// Elements of a unit.
@@ -84,7 +90,8 @@ pub struct Message {
 impl Message {
     /// The message of a program's call.
     pub fn new(program: &Program, count: u64, dtype: DType) -> Message {
-        Message { shape: program.shape, divisible: program.divisible, count, dtype }
+        let contract = program.contract.clone().map(Arc::new);
+        Message { shape: program.shape, contract, divisible: program.divisible, count, dtype }
     }
 
     /// Bytes of a unit.
@@ -95,27 +102,67 @@ impl Message {
     /// Elements of one chunk but the last ones, which may be shorter or empty: count / C, rounded up to 16 bytes
     /// unless all are equally long.
     pub fn chunk_elements(&self) -> u64 {
-        let elements = self.count.div_ceil(u64::from(self.shape.chunks));
-        if self.divisible { elements } else { elements.next_multiple_of(16 / self.dtype.bytes() as u64) }
+        abi::chunk_elements(self.count, self.shape.chunks, self.divisible, self.dtype)
     }
 
-    /// What each rank contributes, in bytes.
+    /// The bytes of chunk `chunk` of a buffer.
+    fn chunk_bytes(&self, chunk: u32) -> Range<usize> {
+        let (unit, position) = (chunk / self.shape.chunks, chunk % self.shape.chunks);
+        let edge = |position: u32| {
+            let within = (u64::from(position) * self.chunk_elements()).min(self.count);
+            (u64::from(unit) * self.count + within) as usize * self.dtype.bytes()
+        };
+        edge(position)..edge(position + 1)
+    }
+
+    /// What a chunk of a rank's output must hold.
+    fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
+        let promised = self.contract.as_ref().and_then(|contract| contract.expected(rank, chunk));
+        promised.unwrap_or_else(|| self.shape.expected(rank, chunk))
+    }
+
+    /// Whether some result is a combination of several inputs.
+    fn reduces(&self) -> bool {
+        let combined = |(rank, chunk)| {
+            matches!(self.expected(rank, chunk), Expected::Reduced { .. } | Expected::Combined(_))
+        };
+        match self.contract {
+            Some(_) => self.shape.outputs().any(combined),
+            None => self.shape.outputs().next().is_some_and(combined),
+        }
+    }
+
+    /// Whether some part of a result may hold anything.
+    pub fn leaves_open(&self) -> bool {
+        let open = |(rank, chunk)| self.expected(rank, chunk) == Expected::Unspecified;
+        self.contract.is_some() && self.shape.outputs().any(open)
+    }
+
+    /// What each rank contributes to a sum, in bytes.
     pub fn inputs(&self, pattern: Pattern) -> Vec<Vec<u8>> {
+        self.inputs_for(RedOp::Sum, pattern)
+    }
+
+    /// What each rank contributes, in bytes. Of the ranks that have none of an element in [`Pattern::OneHot`], each has
+    /// the operator's neutral element among the values in use: 0, for products 1, for minima 127. Dense products have
+    /// factors 1 and 2, of these at most 7.
+    pub fn inputs_for(&self, op: RedOp, pattern: Pattern) -> Vec<Vec<u8>> {
         let Message { shape, count, dtype, .. } = *self;
-        let reduces = matches!(in_units(&shape).expected(Rank(0), 0), Expected::Reduced { .. });
+        let reduces = self.reduces();
         let ranks = u64::from(shape.ranks);
         let shift = u64::from(pattern.shift());
         // The largest integer up to which all are exact.
-        let exact = 1u64
-            << match dtype {
-                DType::F32 => 24,
-                DType::Bf16 => 8,
-            };
+        let exact = (1u64 << dtype.exact_bits().min(53)) - u64::from(!dtype.is_float());
         let dense = exact / ranks;
         let value = |rank: u64, elements: u64, i: u64| match pattern {
             _ if !reduces => mixed(rank * elements + i, shift, 127),
             Pattern::OneHot { .. } if (i + shift) % ranks == rank => mixed(i, shift, 127),
-            Pattern::OneHot { .. } => 0,
+            Pattern::OneHot { .. } => match op {
+                RedOp::Prod => 1,
+                RedOp::Min => 127,
+                RedOp::Sum | RedOp::Max | RedOp::Avg | RedOp::PremulSum(_) => 0,
+            },
+            Pattern::Dense { .. } if op == RedOp::Prod => 1 + u64::from((i + shift + rank) % ranks < 7),
             Pattern::Dense { .. } if dense > 0 => mixed(rank * elements + i, shift, dense.min(127)),
             Pattern::Dense { .. } => u64::from((i + shift + rank) % ranks < exact),
         };
@@ -131,47 +178,52 @@ impl Message {
             .collect()
     }
 
-    /// What each rank must receive: reduced in f64 over the ranks in order and rounded once; copied where the kind
-    /// copies. Where a partial result is not exact in the type, a right program may differ from it.
+    /// What each rank must receive: reduced over the ranks in order, in f64 or in integers, and rounded once; copied
+    /// where the kind copies. Where a partial result is not exact in the type, a right program may differ from it.
     ///
     /// `inputs` are as [`Message::inputs`] makes them. What is missing there is missing in the results.
     pub fn reference(&self, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        let Message { dtype, .. } = *self;
-        let shape = in_units(&self.shape);
-        let unit = self.unit();
-        let part = |rank: usize, index: u32| {
-            let start = index as usize * unit;
-            inputs.get(rank).and_then(|input| input.get(start..start + unit)).unwrap_or_default()
+        // A kind speaks of whole units.
+        let message = match self.contract {
+            Some(_) => self.clone(),
+            None => Message { shape: in_units(&self.shape), divisible: true, ..self.clone() },
         };
-        let combine = match op {
-            RedOp::Sum => |a: f64, b: f64| a + b,
+        message.reference_by_chunk(op, inputs)
+    }
+
+    fn reference_by_chunk(&self, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let Message { shape, dtype, .. } = *self;
+        let part = |input: Contribution| {
+            let whole = inputs.get(input.rank.0 as usize);
+            whole.and_then(|whole| whole.get(self.chunk_bytes(input.chunk))).unwrap_or_default()
         };
-        let reduced = |index: u32| {
-            let mut sums: Vec<f64> = decode(part(0, index), dtype).collect();
-            for rank in 1..inputs.len() {
-                for (sum, value) in sums.iter_mut().zip(decode(part(rank, index), dtype)) {
-                    *sum = combine(*sum, value);
-                }
+        let combined = |inputs: &mut dyn Iterator<Item = Contribution>| {
+            let parts: Vec<&[u8]> = inputs.map(part).collect();
+            match dtype.is_float() {
+                true => number::reduce::<f64>(op, dtype, shape.ranks, &parts),
+                false => number::reduce::<i128>(op, dtype, shape.ranks, &parts),
             }
-            let mut bytes = Vec::with_capacity(unit);
-            sums.into_iter().for_each(|sum| encode(sum, dtype, &mut bytes));
-            bytes
         };
         // All ranks of an all-reduce expect the same unit.
         let mut known: Option<(u32, Vec<u8>)> = None;
         (0..shape.ranks)
             .map(|rank| {
-                let mut output = Vec::with_capacity(unit * output_units(&shape) as usize);
-                for chunk in 0..shape.output_chunks() {
-                    match shape.expected(Rank(rank), chunk) {
-                        Expected::Copied(from) => output.extend(part(from.rank.0 as usize, from.chunk)),
+                let rank = Rank(rank);
+                let mut output = Vec::with_capacity(self.unit() * output_units(&shape, rank) as usize);
+                for chunk in 0..shape.output_chunks(rank) {
+                    match self.expected(rank, chunk) {
+                        Expected::Copied(from) => output.extend(part(from)),
                         Expected::Reduced { chunk } => {
+                            let all =
+                                || (0..shape.ranks).map(|rank| Contribution { rank: Rank(rank), chunk });
                             let (_, bytes) = known
                                 .take_if(|(index, _)| *index == chunk)
-                                .unwrap_or_else(|| (chunk, reduced(chunk)));
+                                .unwrap_or_else(|| (chunk, combined(&mut all())));
                             output.extend(&bytes);
                             known = Some((chunk, bytes));
                         }
+                        Expected::Combined(inputs) => output.extend(combined(&mut inputs.iter().copied())),
+                        Expected::Unspecified => output.resize(self.chunk_bytes(chunk).end, 0),
                     }
                 }
                 output
@@ -179,7 +231,7 @@ impl Message {
             .collect()
     }
 
-    /// Compares results with what they should be, bit by bit. An element that is missing at the end of a result is
+    /// Compares results with what they should be, bit by bit; what may hold anything is passed over. An element that is missing at the end of a result is
     /// wrong (and shown as NaN); elements past the end are, too.
     pub fn compare(&self, expected: &[Vec<u8>], results: &[Vec<u8>]) -> Comparison {
         let mut comparison = Comparison::default();
@@ -193,7 +245,15 @@ impl Message {
     fn compare_rank(&self, rank: Rank, expected: &[u8], result: &[u8], comparison: &mut Comparison) {
         let size = self.dtype.bytes();
         let elements = expected.len().max(result.len()).div_ceil(size);
-        comparison.elements += elements as u64;
+        let open: Vec<Range<usize>> = match self.leaves_open() {
+            true => (0..self.shape.output_chunks(rank))
+                .filter(|&chunk| self.expected(rank, chunk) == Expected::Unspecified)
+                .map(|chunk| self.chunk_bytes(chunk))
+                .collect(),
+            false => Vec::new(),
+        };
+        let passed_over: usize = open.iter().map(|range| range.len() / size).sum();
+        comparison.elements += (elements - passed_over.min(elements)) as u64;
         if expected == result {
             return;
         }
@@ -203,7 +263,8 @@ impl Message {
             let at =
                 |bytes: &'_ [u8]| bytes.get(i * size..(i + 1) * size).map(<[u8]>::to_vec).unwrap_or_default();
             let (want, have) = (at(expected), at(result));
-            if !want.is_empty() && want == have {
+            let is_open = open.iter().any(|range| range.contains(&(i * size)));
+            if is_open || (!want.is_empty() && want == have) {
                 continue;
             }
             comparison.wrong += 1;
@@ -230,19 +291,12 @@ fn mixed(position: u64, shift: u64, most: u64) -> u64 {
 }
 
 fn encode(value: f64, dtype: DType, bytes: &mut Vec<u8>) {
-    match dtype {
-        DType::F32 => bytes.extend((value as f32).to_le_bytes()),
-        DType::Bf16 => bytes.extend(bf16::from_f64(value).to_le_bytes()),
-    }
+    value.encode(dtype, bytes);
 }
 
-/// The elements of a buffer as numbers; what is left over at the end is dropped.
+/// The elements of a buffer as numbers, 64-bit integers to the nearest one; what is left over at the end is dropped.
 pub fn decode(bytes: &[u8], dtype: DType) -> impl ExactSizeIterator<Item = f64> + '_ {
-    bytes.chunks_exact(dtype.bytes()).map(move |element| match (dtype, element) {
-        (DType::F32, &[a, b, c, d]) => f64::from(f32::from_le_bytes([a, b, c, d])),
-        (DType::Bf16, &[a, b]) => f64::from(bf16::from_le_bytes([a, b])),
-        _ => f64::NAN,
-    })
+    bytes.chunks_exact(dtype.bytes()).map(move |element| f64::decode(element, dtype))
 }
 
 /// One wrong element.
@@ -300,14 +354,16 @@ impl fmt::Display for Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::bf16;
+    use quadrille_compiler::contract::Promise;
     use quadrille_compiler::kind::Kind;
 
     fn message(shape: Shape, count: u64, dtype: DType) -> Message {
-        Message { shape, divisible: false, count, dtype }
+        Message { shape, contract: None, divisible: false, count, dtype }
     }
 
     fn shape(kind: Kind, ranks: u32, in_place: bool) -> Shape {
-        Shape { kind, ranks, chunks: ranks, in_place, root: Rank(0) }
+        Shape { in_place, ..Shape::new(kind, ranks, ranks) }
     }
 
     fn numbers(lists: &[Vec<f32>]) -> Vec<Vec<u8>> {
@@ -330,6 +386,36 @@ mod tests {
         assert_eq!(results(Kind::ReduceScatter, &four), [[11.0, 22.0], [33.0, 44.0]]);
         assert_eq!(results(Kind::AllToAll, &four), [[1.0, 2.0, 10.0, 20.0], [3.0, 4.0, 30.0, 40.0]]);
         assert_eq!(results(Kind::Broadcast, &[two[0].clone(), vec![]]), [[1.0, 2.0]; 2]);
+        assert_eq!(results(Kind::Reduce, &two), [vec![11.0, 22.0], vec![]]);
+        assert_eq!(results(Kind::Gather, &two), [vec![1.0, 2.0, 10.0, 20.0], vec![]]);
+        assert_eq!(results(Kind::Scatter, &[four[0].clone(), vec![]]), [[1.0, 2.0], [3.0, 4.0]]);
+        assert_eq!(results(Kind::SendRecv, &two), [[10.0, 20.0], [1.0, 2.0]]);
+    }
+
+    /// Two chunks of 4 and 2 elements: the first is what rank 1 had there, the second a sum on rank 0 and open on
+    /// rank 1.
+    #[test]
+    fn a_custom_reference_is_what_was_promised() {
+        let shape = Shape::new(Kind::Custom, 2, 2);
+        let mut contract = Contract::new(2, 2);
+        let input = |rank, chunk| Contribution { rank: Rank(rank), chunk };
+        for rank in [0, 1] {
+            contract.promise(Rank(rank), 0, Promise::Holds([input(1, 0)].into()));
+        }
+        contract.promise(Rank(0), 1, Promise::Holds([input(0, 1), input(1, 1)].into()));
+        contract.promise(Rank(1), 1, Promise::Unspecified);
+        let custom = Message { contract: Some(Arc::new(contract)), ..message(shape, 6, DType::F32) };
+        let inputs = numbers(&[vec![1., 2., 3., 4., 5., 6.], vec![10., 20., 30., 40., 50., 60.]]);
+        let expected = custom.reference(RedOp::Sum, &inputs);
+        assert_eq!(
+            expected,
+            numbers(&[vec![10., 20., 30., 40., 55., 66.], vec![10., 20., 30., 40., 0., 0.]])
+        );
+        let mut results = expected.clone();
+        results[1][5 * 4..].copy_from_slice(&7f32.to_le_bytes());
+        assert_eq!(custom.compare(&expected, &results), Comparison { elements: 10, ..Comparison::default() });
+        results[1][3 * 4..4 * 4].copy_from_slice(&7f32.to_le_bytes());
+        assert_eq!(custom.compare(&expected, &results).wrong, 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Failed calls in the program's terms: statements instead of instructions, counters instead of addresses.
 
-use crate::communicator::{COUNTERS, window_label};
+use crate::communicator::{COUNTERS, SCRATCH, window_label};
 use crate::kernel::Loaded;
 use crate::launch::{Batch, Queued, Signature};
 use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, StatusRecord};
@@ -220,15 +220,15 @@ impl Context<'_> {
         self.calls(rank).find_map(|call| {
             let shape = &call.program.shape;
             let size = call.program.cuda.dtype.bytes() as i64;
+            let element = |start: u64| (near.offset - start as i64).div_euclid(size);
+            if *near.label == *SCRATCH {
+                let elements = call.scratch_bytes() / size as u64;
+                return Some(Target { rank, buffer: Buffer::Scratch, element: element(0), elements });
+            }
             let (buffer, view) =
                 call.buffers().find(|(_, view)| *near.label == *window_label(view.window))?;
             let elements = u64::from(shape.units(buffer, rank)) * call.count;
-            Some(Target {
-                rank,
-                buffer,
-                element: (near.offset - view.start as i64).div_euclid(size),
-                elements,
-            })
+            Some(Target { rank, buffer, element: element(view.start), elements })
         })
     }
 }

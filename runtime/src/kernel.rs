@@ -129,14 +129,10 @@ impl Cache {
     fn find(&self, collective: &Collective, dtype: DType, op: RedOp) -> Option<Arc<Loaded>> {
         let same = |known: &Collective| {
             Arc::ptr_eq(&known.evaluate, &collective.evaluate)
-                && (&known.name, known.kind, known.in_place, &known.ranks, known.only)
-                    == (
-                        &collective.name,
-                        collective.kind,
-                        collective.in_place,
-                        &collective.ranks,
-                        collective.only,
-                    )
+                && (&known.name, known.in_place, &known.ranks, known.only)
+                    == (&collective.name, collective.in_place, &collective.ranks, collective.only)
+                && (known.root, &known.params, known.options())
+                    == (collective.root, &collective.params, collective.options())
         };
         let mut entries = self.collectives.iter();
         let entry = entries.find(|(known, t, o, _)| (*t, *o) == (dtype, op) && same(known))?;

@@ -1,11 +1,11 @@
 //! Calls: checked, queued, and run once every rank has queued them.
 
-use crate::communicator::{Group, Slot, Window};
+use crate::communicator::{ALIGNMENT, Group, SCRATCH, Slot, Window};
 use crate::error::{CallProblem, Error};
 use crate::failure;
 use crate::kernel::{Kernel, Loaded};
 use crate::world::{Shared, State, Statistics};
-use quadrille_compiler::abi::{Params, StatusRecord, call_hash};
+use quadrille_compiler::abi::{self, Params, StatusRecord, call_hash};
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_vgpu::Fault;
@@ -33,8 +33,8 @@ impl<'a> Call<'a> {
         Call { buffers: Buffers::InPlace(data), count }
     }
 
-    /// The call of an out-of-place collective. On a rank that has no input (broadcast, but for the root) `input` is
-    /// any view with the offset that the root's has.
+    /// The call of an out-of-place collective. On a rank that has no input (broadcast and scatter, but for the root)
+    /// `input` is any view with the offset that the root's has; so is `output` where there is none (reduce, gather).
     pub fn out_of_place(input: &'a Window, output: &'a Window, count: u64) -> Call<'a> {
         Call { buffers: Buffers::OutOfPlace { input, output }, count }
     }
@@ -140,19 +140,29 @@ impl Queued {
         call_hash(*hash, self.count, cuda.dtype, cuda.op, &[input, self.output.offset])
     }
 
+    /// Bytes of scratch that the call needs on every rank.
+    pub(crate) fn scratch_bytes(&self) -> u64 {
+        let Loaded { shape, divisible, cuda, .. } = &*self.program;
+        let chunk = abi::chunk_elements(self.count, shape.chunks, *divisible, cuda.dtype);
+        u64::from(shape.scratch) * chunk * cuda.dtype.bytes() as u64
+    }
+
     fn params(&self, group: &Group, rank: usize) -> Params {
         let ranks = 0..group.counters.len();
         let shape = &self.program.shape;
-        let output: Vec<u64> = ranks.clone().map(|peer| self.output.address(&group.windows, peer)).collect();
-        let input = match self.input {
-            None => output.clone(),
-            Some(input) => ranks
-                .clone()
-                .map(|peer| match shape.units(Buffer::Input, Rank(peer as u32)) {
-                    0 => 0,
-                    _ => input.address(&group.windows, peer),
-                })
-                .collect(),
+        let addresses = |view: View, buffer| -> Vec<u64> {
+            let address = |peer| match shape.units(buffer, Rank(peer as u32)) {
+                0 => 0,
+                _ => view.address(&group.windows, peer),
+            };
+            ranks.clone().map(address).collect()
+        };
+        let (input, output) = match self.input {
+            None => {
+                let data = addresses(self.output, Buffer::Data);
+                (data.clone(), data)
+            }
+            Some(input) => (addresses(input, Buffer::Input), addresses(self.output, Buffer::Output)),
         };
         Params {
             rank: Rank(rank as u32),
@@ -162,9 +172,10 @@ impl Queued {
             abort: 0,
             status: group.status[rank],
             multicast: 0,
+            scalar: self.program.cuda.op.argument(self.program.cuda.dtype),
             input,
             output,
-            scratch: vec![0; ranks.len()],
+            scratch: group.scratch.addresses.clone(),
             counters: group.counters.clone(),
         }
     }
@@ -252,6 +263,7 @@ impl Shared {
     /// Runs every call that all ranks have queued, group by group and in order; then says which others are missing.
     pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
         let mut state = self.lock();
+        state.reserve()?;
         let batches = state.take_ready();
         let statistics = if batches.is_empty() {
             Statistics::default()
@@ -279,6 +291,23 @@ impl Shared {
 }
 
 impl State {
+    /// Makes each group's scratch as large as its queued calls need; nothing is running that uses it.
+    fn reserve(&mut self) -> Result<(), Error> {
+        for group in self.groups.values_mut() {
+            let need = group.queue.iter().flatten().map(Queued::scratch_bytes).max().unwrap_or(0);
+            if need <= group.scratch.bytes {
+                continue;
+            }
+            group.scratch.bytes = 0;
+            for (address, rank) in group.scratch.addresses.iter_mut().zip(0..) {
+                self.gpus.free(std::mem::take(address));
+                *address = self.gpus.alloc(Rank(rank), need, ALIGNMENT, SCRATCH, false)?;
+            }
+            group.scratch.bytes = need;
+        }
+        Ok(())
+    }
+
     /// Takes from the queues what every rank of a group has queued.
     fn take_ready(&mut self) -> Vec<Batch> {
         let mut batches = Vec::new();

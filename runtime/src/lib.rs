@@ -21,6 +21,8 @@ mod launch;
 
 mod run;
 
+mod number;
+
 pub mod data;
 
 mod bandwidth;

@@ -9,7 +9,7 @@ use crate::world::{Statistics, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Rank};
-use quadrille_compiler::kind::Shape;
+use quadrille_compiler::kind::{Kind, Shape};
 use std::time::{Duration, Instant};
 
 /// A call of a collective on all ranks.
@@ -162,7 +162,13 @@ impl Session {
             buffers.push(if shape.in_place {
                 Buffers::InPlace(window)
             } else {
-                Buffers::OutOfPlace { input: window, output: communicator.alloc(largest(Buffer::Output))? }
+                // What a custom collective leaves open is read all the same.
+                let bytes = largest(Buffer::Output);
+                let output = match shape.kind {
+                    Kind::Custom => communicator.alloc_zeroed(bytes)?,
+                    _ => communicator.alloc(bytes)?,
+                };
+                Buffers::OutOfPlace { input: window, output }
             });
         }
         Ok(Prepared { kernels, buffers, count })

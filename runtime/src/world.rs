@@ -208,7 +208,9 @@ impl State {
             },
             Freed::Group { group: id } => {
                 if let Some(group) = self.groups.remove(&id).filter(|group| group.failed.is_none()) {
-                    for address in group.counters.into_iter().chain(group.status) {
+                    for address in
+                        group.counters.into_iter().chain(group.status).chain(group.scratch.addresses)
+                    {
                         self.gpus.free(address);
                     }
                 }

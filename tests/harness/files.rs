@@ -1,6 +1,7 @@
 //! The programs, read by the evaluator.
 
-use quadrille::Collective;
+use quadrille::{Collective, Domain};
+use quadrille_compiler::diagnostic::{Check, Diagnostics};
 use std::path::{Path, PathBuf};
 
 /// The root of the tree.
@@ -26,7 +27,20 @@ pub(crate) fn programs() -> Result<Vec<Collective>, String> {
     if programs.is_empty() { Err("there are no programs".to_owned()) } else { Ok(programs) }
 }
 
-/// Whether the program runs on this world size.
+/// Whether the program admits this world size. One that is wrong does: its tests then say so.
 pub(crate) fn admits(collective: &Collective, ranks: u32) -> bool {
-    !collective.only || collective.ranks.contains(&ranks)
+    let refused = |wrong: Diagnostics| wrong.list.iter().all(|finding| finding.check == Check::Requirement);
+    collective.program(ranks).err().is_none_or(|wrong| !refused(wrong))
+}
+
+/// What keeps a program that admits this world size from being carried out: the transports it waits for.
+pub(crate) fn waits_for(collective: &Collective, ranks: u32) -> Option<Vec<String>> {
+    let wrong = collective.verified(&Domain::full_mesh(ranks)).err()?;
+    let unsupported = wrong.list.iter().all(|finding| finding.check == Check::Unsupported);
+    unsupported.then(|| wrong.list.into_iter().map(|finding| finding.message).collect())
+}
+
+/// Whether the program runs on this world size, today.
+pub(crate) fn runs(collective: &Collective, ranks: u32) -> bool {
+    admits(collective, ranks) && waits_for(collective, ranks).is_none()
 }

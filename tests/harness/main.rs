@@ -3,6 +3,7 @@
 
 mod alignment;
 mod files;
+mod operators;
 mod runs;
 mod snapshots;
 
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
         Ok(programs) => {
             trials.extend(snapshots::trials(&programs));
             trials.extend(runs::trials(&programs));
+            trials.extend(operators::trials(&programs));
             trials.extend(alignment::trials(&programs));
         }
         Err(problem) => trials.push(Trial::test("programs", move || Err(problem.into()))),

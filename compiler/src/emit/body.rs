@@ -6,6 +6,7 @@ use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
 use crate::ids::Buffer;
 use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Operand};
+use crate::scaling::Scaling;
 
 /// The text, whose first line is line `first_line` of the whole, and the lines of its steps.
 pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
@@ -73,15 +74,26 @@ fn head(kernel: &Kernel) -> String {
     let element = match kernel.dtype {
         DType::F32 => "F32",
         DType::Bf16 => "BF16",
+        DType::F16 => "F16",
+        DType::F64 => "F64",
+        DType::I8 => "I8",
+        DType::U8 => "U8",
+        DType::I32 => "I32",
+        DType::U32 => "U32",
+        DType::I64 => "I64",
+        DType::U64 => "U64",
     };
     let op = match kernel.op {
-        RedOp::Sum => "Sum",
+        RedOp::Sum | RedOp::Avg | RedOp::PremulSum(_) => "Sum",
+        RedOp::Prod => "Prod",
+        RedOp::Min => "Min",
+        RedOp::Max => "Max",
     };
     format!(
         "// {}: {}; {} {}, Simple\nnamespace {} {{\n\nusing namespace quadrille;\n\n\
          using T = {element};\nusing Op = {op};\n\
          constexpr u32 RANKS = {};\nconstexpr u32 CHUNKS = {};  // of a unit\nconstexpr bool EQUAL = {};\n\
-         [[maybe_unused]] constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n",
+         [[maybe_unused]] constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n{}",
         kernel.name,
         kernel.shape,
         kernel.dtype,
@@ -92,6 +104,7 @@ fn head(kernel: &Kernel) -> String {
         kernel.divisible,
         kernel.threads,
         kernel.block_cap,
+        scaled_operators(kernel),
     )
 }
 
@@ -176,7 +189,7 @@ fn code(
             ("a signal".to_owned(), signals)
         }
         KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "block_sync();\n".to_owned()),
-        KernelAction::Move { sources, dests, size_of } => {
+        KernelAction::Move { sources, dests, size_of, scaling } => {
             let statement = ahead.unwrap_or("a move");
             let comment = match (step.iteration.is_empty(), class.members.as_slice()) {
                 (true, _) => statement.to_owned(),
@@ -186,8 +199,14 @@ fn code(
             let from = addresses(sources, tables);
             let to = addresses(dests, tables);
             let start = tables.expression(size_of);
+            let (function, factor) = match scaling.bare.is_empty() {
+                true => ("move", ""),
+                false => ("move_scaled", ", p.scalar"),
+            };
             let code = format!(
-                "// {comment}\nmove<T, Op, {}, {}>(\n    {{{from}}},\n    {{{to}}},\n    chunks.length({start}, {}));\n",
+                "// {comment}\n{function}<T, {}, {}, {}>(\n    {{{from}}},\n    {{{to}}},\n    \
+                 chunks.length({start}, {}){factor});\n",
+                operator(kernel, scaling),
                 sources.len(),
                 dests.len(),
                 sources[0].len
@@ -195,6 +214,51 @@ fn code(
             (statement.to_owned(), code)
         }
     }
+}
+
+/// Every way in which a step scales, in the order of first use.
+fn scalings(kernel: &Kernel) -> Vec<&Scaling> {
+    let mut known: Vec<&Scaling> = Vec::new();
+    for step in kernel.classes.iter().flat_map(|class| &class.steps) {
+        if let KernelAction::Move { scaling, .. } = &step.action
+            && !scaling.is_none()
+            && !known.contains(&scaling)
+        {
+            known.push(scaling);
+        }
+    }
+    known
+}
+
+/// The operator of a step that scales so.
+fn operator(kernel: &Kernel, scaling: &Scaling) -> String {
+    if scaling.is_none() {
+        return "Op".to_owned();
+    }
+    match scalings(kernel).iter().position(|known| *known == scaling) {
+        Some(number) => format!("Scaled{number}"),
+        None => "Op".to_owned(),
+    }
+}
+
+/// The operators of the steps that scale.
+fn scaled_operators(kernel: &Kernel) -> String {
+    let define = |(number, scaling): (usize, &&Scaling)| {
+        let mut body = "  static constexpr bool SCALES = true;\n".to_owned();
+        if scaling.completes {
+            body.push_str("  static constexpr u32 DIVISOR = RANKS;\n");
+        }
+        if !scaling.bare.is_empty() {
+            let which: Vec<String> =
+                scaling.bare.iter().map(|source| format!("source == {source}")).collect();
+            let which = which.join(" || ");
+            body.push_str(&format!(
+                "  static __device__ constexpr bool bare(u32 source) {{ return {which}; }}\n"
+            ));
+        }
+        format!("struct Scaled{number} : Op {{\n{body}}};\n")
+    };
+    scalings(kernel).iter().enumerate().map(define).collect()
 }
 
 fn kind_of(class: &Class, link: u32) -> CounterKind {

@@ -4,6 +4,7 @@ use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Opera
 use crate::abi::CounterKind;
 use crate::ids::{Buffer, Place, Slice};
 use crate::program::{Program, StatementId};
+use crate::scaling::Scaling;
 use crate::schedule::{Action, Block, Counter, Schedule, Step, sizing};
 use rustc_hash::FxHashMap;
 
@@ -18,7 +19,7 @@ struct Signature {
 enum StepShape {
     Wait(Vec<(u32, u32)>),
     Signal(Vec<(u32, u32)>),
-    Move { sources: Vec<(Buffer, u32)>, dests: Vec<(Buffer, u32)> },
+    Move { sources: Vec<(Buffer, u32)>, dests: Vec<(Buffer, u32)>, scaling: Scaling },
     BlockSync,
 }
 
@@ -76,7 +77,12 @@ fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signatur
             Action::Signal(counters) => StepShape::Signal(counters.iter().map(|&c| link(c)).collect()),
             Action::Move { sources, dests, .. } => {
                 let shape = |slices: &[Slice]| slices.iter().map(|s| (s.buffer, s.len)).collect();
-                StepShape::Move { sources: shape(sources), dests: shape(dests) }
+                let scaling = step.origin.map(|op| program.ops[op.0 as usize].scaling.clone());
+                StepShape::Move {
+                    sources: shape(sources),
+                    dests: shape(dests),
+                    scaling: scaling.unwrap_or_default(),
+                }
             }
             Action::BlockSync => StepShape::BlockSync,
         };
@@ -124,10 +130,11 @@ fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, 
             StepShape::Wait(links) => KernelAction::Wait(runs(links, &signature.links)),
             StepShape::Signal(links) => KernelAction::Signal(runs(links, &signature.links)),
             StepShape::BlockSync => KernelAction::BlockSync,
-            StepShape::Move { sources, dests } => KernelAction::Move {
+            StepShape::Move { sources, dests, scaling } => KernelAction::Move {
                 sources: operands(step_sources, sources),
                 dests: operands(step_dests, dests),
                 size_of: fit(shape.chunks, &|m| size_of(&m.block.steps[i])),
+                scaling: scaling.clone(),
             },
         };
         let origin = members.first().and_then(|m| m.block.steps[i].origin);

@@ -66,7 +66,7 @@ impl Kernel {
                     signals.extend(numbered);
                     Action::Signal(counters)
                 }
-                KernelAction::Move { sources, dests, size_of } => Action::Move {
+                KernelAction::Move { sources, dests, size_of, .. } => Action::Move {
                     sources: slices(sources),
                     dests: slices(dests),
                     position: size_of.evaluate(ranks, member, at, 0) % self.shape.chunks,

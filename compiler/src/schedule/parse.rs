@@ -329,6 +329,18 @@ mod tests {
     }
 
     #[test]
+    fn scratch_and_nodes() {
+        let head =
+            "schedule s: all_reduce, 4 ranks, 2 chunks, root r1, 2 nodes, 3 scratch chunks, block cap 32";
+        let text = format!(
+            "{head}\nr0.b0\n  copy input[0][1] -> scratch[1][2]\n  copy scratch[0][2] -> scratch[1][0] at 1    #4\n"
+        );
+        assert_eq!(Schedule::parse(&text).unwrap().to_string(), text);
+        let one = head.replace("3 scratch chunks", "1 scratch chunk");
+        assert_eq!(Schedule::parse(&one).unwrap().shape.scratch, 1);
+    }
+
+    #[test]
     fn comments_and_blank_lines_are_counted_but_not_read() {
         let text = format!("// a comment\n\n{HEADER}\n  \nr0.b0\n// another\n  sync\nr1.b0\n");
         let plain = format!("{HEADER}\nr0.b0\n  sync\nr1.b0\n");
@@ -403,8 +415,8 @@ mod tests {
             ("wait data r1.b0 >= -1", "column 22: expected the value waited for, found `-1`"),
             ("signal data r1", "column 17: expected `.`, found the end of the line"),
             (
-                "copy scratch[0][0] -> data[0][0]",
-                "column 8: expected a slice like `data[0][1]`, found `scratch[0][0]`",
+                "copy buffer[0][0] -> data[0][0]",
+                "column 8: expected a slice like `data[0][1]`, found `buffer[0][0]`",
             ),
             ("copy input[0] -> output[0][0]", "column 17: expected `[`, found `->`"),
             ("copy input[0][0]", "column 19: expected `->`, found the end of the line"),
@@ -418,6 +430,7 @@ mod tests {
                 "copy input[0][0] -> output[0][0] #",
                 "column 37: expected the operation's number, found the end of the line",
             ),
+            ("copy scratch[0][0] -> scratch[1][0]", "column 38: expected `at`, found the end of the line"),
             ("sync sync", "column 8: expected the end of the line, found `sync`"),
             ("expect data r1.b0 = 1", "column 21: expected `+=`, found `=`"),
             ("expect data r1.b0 += 1\n  sync", "column 3: a step after the block's `expect` lines"),

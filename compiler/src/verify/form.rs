@@ -6,13 +6,15 @@ use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::ids::{Buffer, Place, Slice};
+use crate::program::OpId;
 use crate::schedule::{Action, Arrival, Counter, CounterKind, Schedule};
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// All breaches. The other checks of stage 2 rely on there being none.
 pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
-    let mut form = Form { sites, findings: Vec::new() };
+    let scales = sites.program.ops.iter().any(|op| !op.scaling.is_none());
+    let mut form = Form { sites, scales, findings: Vec::new() };
     form.world(domain);
     if !form.findings.is_empty() {
         return form.findings;
@@ -37,6 +39,8 @@ struct Signals {
 
 struct Form<'a> {
     sites: &'a Sites<'a>,
+    /// Some operation scales.
+    scales: bool,
     findings: Vec<Diagnostic>,
 }
 
@@ -64,6 +68,7 @@ impl Form<'_> {
                 }
                 match &step.action {
                     Action::Move { sources, dests, position } => {
+                        self.scaled(place, i, (step.origin, sources, dests));
                         self.operands(place, i, (sources, dests, *position));
                     }
                     Action::Signal(counters) => {
@@ -154,6 +159,22 @@ impl Form<'_> {
             self.breach(place, step, format_args!("has `{counter}`, a start within one rank"));
         } else if counter.writer == counter.waiter {
             self.breach(place, step, format_args!("has `{counter}`, a counter to itself"));
+        }
+    }
+
+    /// What is scaled is known by operation, so where anything is, each step has to be just its operation.
+    fn scaled(
+        &mut self,
+        place: Place,
+        step: usize,
+        (origin, sources, dests): (Option<OpId>, &[Slice], &[Slice]),
+    ) {
+        let ops = &self.sites.program.ops;
+        let same = origin
+            .and_then(|op| ops.get(op.0 as usize))
+            .is_some_and(|op| op.sources[..] == *sources && op.dests[..] == *dests);
+        if self.scales && !same {
+            self.breach(place, step, "does not move what its operation does, by which it would be scaled");
         }
     }
 

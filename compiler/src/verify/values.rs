@@ -133,6 +133,18 @@ impl Values {
         }
     }
 
+    /// One of the inputs in a value: the first one combined. `None` of the unknown value.
+    pub(crate) fn first_leaf(&self, value: ValueId) -> Option<Contribution> {
+        let mut at = value;
+        loop {
+            match self.node(at) {
+                Node::Leaf(leaf) => return Some(leaf),
+                Node::Unknown => return None,
+                Node::Sum(terms) => at = *terms.first()?,
+            }
+        }
+    }
+
     /// The inputs in a value exactly, ascending, each with how often (saturating). For messages: linear in the
     /// expression's distinct parts.
     pub fn contributions(&self, value: ValueId) -> Vec<(Contribution, u64)> {

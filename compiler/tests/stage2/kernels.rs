@@ -78,12 +78,15 @@ fn mutants(kernel: &Kernel) -> Vec<Kernel> {
                     }
                 }
                 KernelAction::Move { sources, dests, .. } => {
-                    add(&|m| {
-                        let KernelAction::Move { size_of, .. } = &mut m.classes[c].steps[s].action else {
-                            unreachable!()
-                        };
-                        shift(size_of);
-                    });
+                    // All chunks of a unit of one are equally long.
+                    if kernel.shape.chunks > 1 {
+                        add(&|m| {
+                            let KernelAction::Move { size_of, .. } = &mut m.classes[c].steps[s].action else {
+                                unreachable!()
+                            };
+                            shift(size_of);
+                        });
+                    }
                     for o in 0..sources.len() + dests.len() {
                         for part in 0..3 {
                             add(&|m| {

@@ -12,7 +12,6 @@ use crate::run::{Prepared, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::{Cuda, Line};
-use quadrille_compiler::ids::Rank;
 use quadrille_compiler::kind::{Kind, Shape};
 use std::sync::OnceLock;
 
@@ -43,17 +42,17 @@ impl Gather {
 
     fn shape(self) -> Shape {
         let Gather { ranks, in_place, .. } = self;
-        Shape { kind: Kind::AllGather, ranks, chunks: 1, in_place, root: Rank(0) }
+        Shape { in_place, ..Shape::new(Kind::AllGather, ranks, 1) }
     }
 
     fn message(self, count: u64) -> Message {
-        Message { shape: self.shape(), divisible: false, count, dtype: self.dtype }
+        Message { shape: self.shape(), contract: None, divisible: false, count, dtype: self.dtype }
     }
 
     fn cuda(self) -> Cuda {
         let element = match self.dtype {
             DType::F32 => "u32",
-            DType::Bf16 => "unsigned short",
+            _ => "unsigned short",
         };
         let entry = "gather_by_hand";
         let text = format!(

@@ -18,6 +18,7 @@ struct Params {
   u64 abort;
   u64 status;
   u64 multicast;
+  u64 scalar;  // the factor of premul_sum
   u64 input[RANKS];
   u64 output[RANKS];
   u64 scratch[RANKS];

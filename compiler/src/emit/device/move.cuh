@@ -39,6 +39,12 @@ __device__ __forceinline__ Pack<2> load_pack(u64 a, Pack<2>*) {
   return p;
 }
 
+__device__ __forceinline__ Pack<1> load_pack(u64 a, Pack<1>*) {
+  Pack<1> p;
+  asm volatile("ld.global.u8 %0, [%1];" : "=r"(p.word[0]) : "l"(a) : "memory");
+  return p;
+}
+
 __device__ __forceinline__ void store_pack(u64 a, const Pack<16>& p) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(a), "r"(p.word[0]), "r"(p.word[1]), "r"(p.word[2]),
                "r"(p.word[3])
@@ -54,11 +60,15 @@ __device__ __forceinline__ void store_pack(u64 a, const Pack<2>& p) {
   asm volatile("st.global.u16 [%0], %1;" ::"l"(a), "h"(static_cast<u16>(p.word[0])) : "memory");
 }
 
+__device__ __forceinline__ void store_pack(u64 a, const Pack<1>& p) {
+  asm volatile("st.global.u8 [%0], %1;" ::"l"(a), "r"(p.word[0]) : "memory");
+}
+
 // Moves pack `u` of a round after all its loads; addresses are of the first pack.
 template <class T, class Op, class P, u32 UNROLL, u32 SOURCES, u32 DESTS>
 __device__ __forceinline__ void move_round(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 offset,
-                                           u64 stride) {
-  constexpr u32 WORDS = sizeof(P) / 4;
+                                           u64 stride, u64 scalar) {
+  constexpr u32 GROUPS = sizeof(P) / 4 / T::WORDS;
   P in[UNROLL][SOURCES];
 #pragma unroll
   for (u32 u = 0; u < UNROLL; ++u)
@@ -69,11 +79,15 @@ __device__ __forceinline__ void move_round(const Addresses<SOURCES>& from, const
   for (u32 u = 0; u < UNROLL; ++u) {
     P out;
 #pragma unroll
-    for (u32 w = 0; w < WORDS; ++w) {
-      u32 words[SOURCES];
+    for (u32 g = 0; g < GROUPS; ++g) {
+      u32 words[SOURCES][T::WORDS], result[T::WORDS];
 #pragma unroll
-      for (u32 s = 0; s < SOURCES; ++s) words[s] = in[u][s].word[w];
-      out.word[w] = combine<T, Op>(words);
+      for (u32 s = 0; s < SOURCES; ++s)
+#pragma unroll
+        for (u32 w = 0; w < T::WORDS; ++w) words[s][w] = in[u][s].word[g * T::WORDS + w];
+      combine<T, Op>(words, result, scalar);
+#pragma unroll
+      for (u32 w = 0; w < T::WORDS; ++w) out.word[g * T::WORDS + w] = result[w];
     }
 #pragma unroll
     for (u32 d = 0; d < DESTS; ++d) store_pack(to.at[d] + offset + u * stride, out);
@@ -84,22 +98,23 @@ __device__ __forceinline__ void move_round(const Addresses<SOURCES>& from, const
 // first is used.
 template <class T, class Op, u32 BYTES, u32 UNROLL, u32 SOURCES, u32 DESTS>
 __device__ __forceinline__ void move_packs(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 offset,
-                                           u64 end) {
+                                           u64 end, u64 scalar) {
   const u64 stride = u64(blockDim.x) * BYTES;
   offset += u64(threadIdx.x) * BYTES;
   if constexpr (UNROLL > 1) {
 #pragma unroll 1
     for (; offset + (UNROLL - 1) * stride < end; offset += UNROLL * stride)
-      move_round<T, Op, Pack<BYTES>, UNROLL>(from, to, offset, stride);
+      move_round<T, Op, Pack<BYTES>, UNROLL>(from, to, offset, stride, scalar);
   }
 #pragma unroll 1
-  for (; offset < end; offset += stride) move_round<T, Op, Pack<BYTES>, 1>(from, to, offset, stride);
+  for (; offset < end; offset += stride) move_round<T, Op, Pack<BYTES>, 1>(from, to, offset, stride, scalar);
 }
 
 // Combines `count` elements of the sources in order and stores the result to every destination: with the widest packs
 // on which all addresses agree, and element by element before the first and after the last.
 template <class T, class Op, u32 SOURCES, u32 DESTS>
-__device__ __noinline__ void move(const Addresses<SOURCES> from, const Addresses<DESTS> to, u64 count) {
+__device__ __forceinline__ void move_all(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 count,
+                                         u64 scalar) {
   constexpr u32 ELEMENT = sizeof(typename T::Bits);
   constexpr u32 UNROLL = SOURCES >= 8 ? 1 : 8 / SOURCES;
   u32 apart = 16;
@@ -113,18 +128,30 @@ __device__ __noinline__ void move(const Addresses<SOURCES> from, const Addresses
   if (head > bytes) head = bytes;
   const u64 tail = head + ((bytes - head) & ~u64(width - 1));
   if (width == 16) {
-    move_packs<T, Op, 16, UNROLL>(from, to, head, tail);
-  } else if (width == 8) {
-    move_packs<T, Op, 8, 1>(from, to, head, tail);
+    move_packs<T, Op, 16, UNROLL>(from, to, head, tail, scalar);
+  } else if (ELEMENT < 8 && width == 8) {
+    move_packs<T, Op, 8, 1>(from, to, head, tail, scalar);
   } else if (ELEMENT < 4 && width == 4) {
-    move_packs<T, Op, 4, 1>(from, to, head, tail);
+    move_packs<T, Op, 4, 1>(from, to, head, tail, scalar);
   } else {
     head = tail;  // all of it is edge
   }
   const u64 edges = head + (bytes - tail);
 #pragma unroll 1
   for (u64 i = u64(threadIdx.x) * ELEMENT; i < edges; i += u64(blockDim.x) * ELEMENT)
-    move_round<T, Op, Pack<ELEMENT>, 1>(from, to, i < head ? i : i - head + tail, 0);
+    move_round<T, Op, Pack<ELEMENT>, 1>(from, to, i < head ? i : i - head + tail, 0, scalar);
+}
+
+template <class T, class Op, u32 SOURCES, u32 DESTS>
+__device__ __noinline__ void move(const Addresses<SOURCES> from, const Addresses<DESTS> to, u64 count) {
+  move_all<T, Op>(from, to, count, 0);
+}
+
+// The same, with inputs multiplied by the call's factor.
+template <class T, class Op, u32 SOURCES, u32 DESTS>
+__device__ __noinline__ void move_scaled(const Addresses<SOURCES> from, const Addresses<DESTS> to, u64 count,
+                                         u64 scalar) {
+  move_all<T, Op>(from, to, count, scalar);
 }
 
 }  // namespace quadrille
