@@ -267,7 +267,8 @@ fn endless() {
          note: a statement, an iteration, a call and a moved chunk are a step each, an operation is 16 more\n\
          help: the `while` has gone round 9999999 times: see that its condition becomes false"
     );
-    let found = findings(&body("let mut i = 0;\nwhile i < 3 {\n    i += 1;\n    for j in 0..20000000 {}\n}"), 4);
+    let found =
+        findings(&body("let mut i = 0;\nwhile i < 3 {\n    i += 1;\n    for j in 0..20000000 {}\n}"), 4);
     assert!(!found[0].1.contains("help"), "{}", found[0].1);
 }
 
