@@ -8,11 +8,11 @@ use quadrille::collective;
 /// In each round every rank that has the message sends it `have` ranks further on.
 #[collective(broadcast, ranks = 2..=8, root = 0)]
 pub fn binomial_broadcast() {
-    output[0][0] = input[0][0];
+    output[ROOT][0] = input[ROOT][0];
     let mut have = 1;
     while have < RANKS {
         for r in 0..have.min(RANKS - have) {
-            output[r + have][0] = output[r][0];
+            output[(ROOT + r + have) % RANKS][0] = output[(ROOT + r) % RANKS][0];
         }
         have *= 2;
     }

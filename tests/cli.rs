@@ -1,9 +1,23 @@
 //! The command line as its users meet it: the built binary, its streams, its files and its exit status.
 
+#[path = "cli/data.rs"]
+mod data;
+#[path = "cli/json.rs"]
+mod json;
+#[path = "cli/kernels.rs"]
+mod kernels;
+#[path = "cli/new.rs"]
+mod new;
+#[path = "cli/schema.rs"]
+mod schema;
+
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+/// The kernel cache of the tests.
+const KERNELS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels");
 
 const RING: &str = "examples/ring_all_reduce.rs";
 
@@ -47,6 +61,7 @@ fn quadrille() -> Command {
     for name in ["QUADRILLE_OFFLINE", "NO_COLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
+    command.env("QUADRILLE_KERNEL_CACHE", KERNELS);
     command
 }
 
@@ -85,10 +100,12 @@ impl Ran {
         self
     }
 
-    /// The JSON object that is all of the standard output.
+    /// The JSON object that is all of the standard output, and is as docs/cli.schema.json says.
     #[track_caller]
     fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+        let json = serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"));
+        schema::check(&json).unwrap_or_else(|error| panic!("{error}: {json:#}"));
+        json
     }
 }
 
@@ -264,18 +281,23 @@ fn a_world_size_that_does_not_exist_is_bad_usage() {
 
 #[test]
 fn unknown_options_and_values_are_bad_usage() {
-    let cases: [(&str, &[&str]); 14] = [
+    let cases: [(&str, &[&str]); 19] = [
         ("", &["Usage: quadrille [OPTIONS] <COMMAND>"]),
         ("bench", &["unrecognized subcommand 'bench'"]),
         ("check", &["FILE[::NAME]"]),
         ("check RING --topology dgx-h100", &["unexpected argument '--topology'"]),
         ("check RING --ranks 2 --all-ranks", &["cannot be used with"]),
-        ("run RING --dtype f64", &["'f64'", "f32", "bf16"]),
+        ("run RING --dtype f128", &["'f128'", "f32", "bf16"]),
         ("run RING --op product", &["'product'", "sum"]),
+        ("run RING --op premul_sum:x", &["finite numbers, as in `premul_sum:0.5`"]),
         ("run RING --world mars", &["'mars'", "auto", "virtual", "cuda"]),
         ("run RING --bytes lots", &["'lots'", "a whole number and a unit", "1MiB"]),
         ("run RING --bytes 99999999999GiB", &["less than 2^64"]),
-        ("run RING --iterations 0", &["'0'"]),
+        ("run RING --iterations 0", &["'0'", "the number of calls is a whole number from 1"]),
+        ("run RING --seed -1", &["unexpected argument"]),
+        ("run RING --seed=x", &["'x'", "a seed is a whole number from 0 to 2^64 - 1"]),
+        ("new", &["<NAME>"]),
+        ("run RING --output o.npy", &["--input <FILE>"]),
         ("run RING --race-check", &["unexpected argument '--race-check'"]),
         ("compile RING --emit image", &["'image'", "program", "cubin"]),
         ("compile RING --emit ptx --arch gfx90a", &["`gfx90a` is no GPU architecture", "sm_90"]),
