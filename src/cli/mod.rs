@@ -20,6 +20,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use failure::Failure;
 use output::{Format, Output};
+use quadrille_compiler::size;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
