@@ -12,7 +12,6 @@ mod progress;
 mod ranks;
 pub(crate) mod run;
 mod setting;
-mod size;
 mod source;
 mod tensors;
 
