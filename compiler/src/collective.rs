@@ -10,10 +10,11 @@ use crate::kind::Kind;
 use crate::lower;
 use crate::options::{self, ScheduleOptions};
 use crate::program::Program;
+use crate::report::Report;
 use crate::scaling;
 use crate::schedule::Schedule;
 use crate::transport;
-use crate::verify::{self, Verified};
+use crate::verify::{self, Contents, Verified};
 use std::fmt;
 use std::sync::Arc;
 
@@ -135,13 +136,28 @@ impl Collective {
     }
 
     fn evaluated(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+        self.judged(setting).map(|(program, _)| program)
+    }
+
+    /// The program, checked by stage 1, with what the proof rests on.
+    fn judged(&self, setting: &Setting) -> Result<(Program, Contents), Vec<Diagnostic>> {
         let refused = self.refused(setting);
         if !refused.is_empty() {
             return Err(refused);
         }
         let program = self.evaluate.program(setting)?;
-        verify::program(&program)?;
-        Ok(program)
+        let contents = verify::judged(&program)?;
+        let under = |options| verify::reproducible::under(&program, &contents, options);
+        match self.schedules.iter().find_map(under) {
+            Some(finding) => Err(vec![finding]),
+            None => Ok((program, contents)),
+        }
+    }
+
+    /// Stage 1 for `ranks` ranks, and the report: bytes and hops against their bounds, the order of combination, memory.
+    pub fn report(&self, ranks: u32) -> Result<Report, Diagnostics> {
+        let (program, contents) = self.judged(&self.setting(ranks)).map_err(|list| self.wrong(list))?;
+        Ok(Report::of(&program, &contents, &self.options()))
     }
 
     /// Why the collective does not run in a setting.

@@ -54,6 +54,8 @@ pub mod lower;
 
 pub mod verify;
 
+pub mod report;
+
 pub mod kernel;
 
 pub mod emit;

@@ -1,7 +1,8 @@
 //! Dense numbering of the chunks of all buffers of all ranks, tables by it, and sets of ranks.
 
-use crate::ids::{Buffer, Location, Rank};
+use crate::ids::{Buffer, Location, Rank, Slice};
 use crate::kind::Shape;
+use std::ops::Range;
 
 /// Numbers all chunks of all ranks densely, for tables by location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +47,27 @@ impl Locations {
             let chunks = self.buffers[buffer as usize].0;
             (0..self.ranks).flat_map(move |rank| {
                 (0..chunks).map(move |chunk| Location { buffer, rank: Rank(rank), chunk })
+            })
+        })
+    }
+
+    /// The numbers of a slice's chunks, which follow each other; `None` if it leaves its buffer.
+    pub fn range(&self, slice: &Slice) -> Option<Range<usize>> {
+        let (chunks, _) = self.buffers[slice.buffer as usize];
+        let first = self.index(slice.at(0)).filter(|_| slice.len <= chunks - slice.start)?;
+        Some(first..first + slice.len as usize)
+    }
+
+    /// The location that a number stands for; `None` beyond the last.
+    pub fn at(&self, index: usize) -> Option<Location> {
+        Buffer::ALL.into_iter().find_map(|buffer| {
+            let (chunks, first) = self.buffers[buffer as usize];
+            let within = index.checked_sub(first)?;
+            let (rank, chunk) = (within.checked_div(chunks as usize)?, within % chunks as usize);
+            (rank < self.ranks as usize).then_some(Location {
+                buffer,
+                rank: Rank(rank as u32),
+                chunk: chunk as u32,
             })
         })
     }
@@ -135,6 +157,8 @@ mod tests {
                 assert_eq!(locations.len() as u64, Locations::count(&shape));
                 let numbers: Vec<_> = locations.iter().map(|at| locations.index(at).unwrap()).collect();
                 assert_eq!(numbers, (0..locations.len()).collect::<Vec<_>>());
+                assert!(locations.iter().eq((0..locations.len()).map(|i| locations.at(i).unwrap())));
+                assert_eq!(locations.at(locations.len()), None);
             }
         }
     }

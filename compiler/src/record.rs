@@ -241,33 +241,35 @@ impl Recorder {
     /// Adds an operation. The chunks of scratch are laid out otherwise than a unit's, so where an operand lies there
     /// the operation ends with the unit, and another one goes on.
     fn push(&mut self, origin: Origin, sources: Sources, dests: Dests, site: Site) {
-        let len = dests.first().map_or(0, |dest| dest.len);
-        let in_scratch = sources.iter().chain(&dests).any(|slice| slice.buffer == Buffer::Scratch);
-        let mut start = 0;
-        while start < len {
-            let position = self.positions.of_operation(&sources, &dests, start);
-            let end = if in_scratch && !self.program.divisible {
-                let follows = |offset: u32| {
-                    self.positions.of_operation(&sources, &dests, offset) == position + (offset - start)
-                };
-                (start + 1..len).find(|&offset| !follows(offset)).unwrap_or(len)
-            } else {
-                len
-            };
-            let part = |slice: &Slice| Slice { start: slice.start + start, len: end - start, ..*slice };
-            let op = Op {
-                statement: origin.statement,
-                trail: origin.trail,
-                sources: sources.iter().map(part).collect(),
-                dests: dests.iter().map(part).collect(),
-                position,
-                site,
-                scaling: Scaling::default(),
-            };
-            self.positions.stored(&op);
-            self.program.ops.push(op);
-            start = end;
+        let Origin { statement, trail } = origin;
+        let position = self.positions.of_operation(&sources, &dests, 0);
+        let mut rest = Op { statement, trail, sources, dests, position, site, scaling: Scaling::default() };
+        let in_scratch = rest.sources.iter().chain(&rest.dests).any(|slice| slice.buffer == Buffer::Scratch);
+        if in_scratch && !self.program.divisible {
+            while let Some(end) = self.unit_end(&rest) {
+                let mut head = rest.clone();
+                let cut = |slice: &mut Slice| slice.len = end;
+                head.sources.iter_mut().chain(&mut head.dests).for_each(cut);
+                let skip =
+                    |slice: &mut Slice| (slice.start, slice.len) = (slice.start + end, slice.len - end);
+                rest.sources.iter_mut().chain(&mut rest.dests).for_each(skip);
+                self.add(head);
+                rest.position = self.positions.of_operation(&rest.sources, &rest.dests, 0);
+            }
         }
+        self.add(rest);
+    }
+
+    /// Where the chunks of an operation cease to follow each other in their units, if they do.
+    fn unit_end(&self, op: &Op) -> Option<u32> {
+        let len = op.dests.first().map_or(0, |dest| dest.len);
+        let position = |offset| self.positions.of_operation(&op.sources, &op.dests, offset);
+        (1..len).find(|&offset| position(offset) != op.position + offset)
+    }
+
+    fn add(&mut self, op: Op) {
+        self.positions.stored(&op);
+        self.program.ops.push(op);
     }
 
     /// The program, or what is wrong with its operations.
@@ -289,6 +291,9 @@ impl Recorder {
         let statements = &mut self.program.statements;
         let mut order: Vec<usize> = (0..statements.len()).collect();
         order.sort_by_key(|&old| statements[old].loc);
+        if order.is_sorted() {
+            return;
+        }
         let mut renumbered = vec![StatementId(0); statements.len()];
         for (new, &old) in order.iter().enumerate() {
             renumbered[old] = StatementId(new as u32);

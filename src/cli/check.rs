@@ -1,15 +1,18 @@
-//! `quadrille check`: stages 1 and 2 for every world size in question.
+//! `quadrille check`: stages 1 and 2 for every world size in question, and the report.
+
+mod json;
+mod text;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::cli::setting::{Setting, SettingError};
 use crate::cli::{ranks, source};
 use clap::Args;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::{Check as CheckId, Diagnostics};
+use quadrille_compiler::diagnostic::{Check as CheckId, Diagnostic, Diagnostics};
 use quadrille_compiler::domain::Domain;
+use quadrille_compiler::report::Report;
 use quadrille_compiler::verify;
-use serde::Serialize;
-use std::fmt;
 use std::time::Instant;
 
 /// The arguments of `check`.
@@ -24,50 +27,90 @@ pub(crate) struct Check {
     /// Every world size from 1 to the largest listed one; those that an `assert!` excludes are named
     #[arg(long, conflicts_with = "ranks")]
     all_ranks: bool,
+    /// The schedule to prove, by its place among the `#[schedule(..)]` attributes [default: every one]
+    #[arg(long, value_name = "N")]
+    schedule: Option<usize>,
+    #[command(flatten)]
+    setting: Setting,
 }
 
-/// What is said about one world size.
-#[derive(Debug, Serialize)]
+/// What is said about one world size, with one value of each parameter.
+#[derive(Debug)]
 struct Size {
     ranks: u32,
-    #[serde(flatten)]
+    root: u32,
+    params: Vec<(String, i64)>,
     verdict: Verdict,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
+#[derive(Debug)]
 enum Verdict {
-    /// Both stages hold.
-    Proved { statements: usize, operations: usize, blocks: usize, steps: usize, waits: usize, proof_ms: f64 },
+    /// Stage 1 holds.
+    Right(Box<Proved>),
     /// The program itself refuses the size.
     NotAdmitted { why: String },
     /// There are findings.
     Wrong,
 }
 
+/// What is proved of a program.
+#[derive(Debug)]
+struct Proved {
+    report: Report,
+    schedules: Vec<Schedule>,
+    /// Called with one buffer, and with two: or why not.
+    in_place: Result<(), String>,
+    out_of_place: Result<(), String>,
+}
+
+/// Stage 2 of one schedule.
+#[derive(Debug)]
+struct Schedule {
+    /// Its place among the attributes, from 1.
+    number: usize,
+    outcome: Outcome,
+}
+
+#[derive(Debug)]
+enum Outcome {
+    /// It holds.
+    Proved { blocks: usize, steps: usize, waits: usize, proof_ms: f64 },
+    /// It asks for what cannot be carried out yet.
+    Waits { why: String },
+    /// There are findings.
+    Wrong,
+}
+
+impl Proved {
+    /// Whether every schedule is proved.
+    fn whole(&self) -> bool {
+        self.schedules.iter().all(|schedule| matches!(schedule.outcome, Outcome::Proved { .. }))
+    }
+
+    fn wrong(&self) -> bool {
+        self.schedules.iter().any(|schedule| matches!(schedule.outcome, Outcome::Wrong))
+    }
+}
+
 /// Does it.
 pub(crate) fn check(check: &Check, out: &mut Output) -> Result<(), Failure> {
-    let collective = source::load(&check.file)?;
+    let collective = check.setting.apply(source::load(&check.file)?)?;
+    let schedules = schedules(check, &collective)?;
     let sizes = ranks::several(&collective, check.ranks, check.all_ranks)?;
+    let settings: Vec<_> = sizes
+        .into_iter()
+        .flat_map(|ranks| check.setting.combinations(&collective).into_iter().map(move |c| (ranks, c)))
+        .collect();
+    let table = settings.len() > 1;
+    if table {
+        out.line(text::head(&collective));
+    }
     let mut failures = Vec::new();
     let mut said = Vec::new();
-    for ranks in sizes {
-        let verdict = match prove(&collective, ranks) {
-            Ok(proved) => proved,
-            Err(Diagnostics { list, .. })
-                if check.all_ranks && list.iter().all(|finding| finding.check == CheckId::Requirement) =>
-            {
-                let why = list.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
-                Verdict::NotAdmitted { why }
-            }
-            Err(Diagnostics { list, .. }) => {
-                failures.push((ranks, list));
-                Verdict::Wrong
-            }
-        };
-        let size = Size { ranks, verdict };
-        out.line(format!("{} {size}", collective.name));
-        said.push(size);
+    for (ranks, collective) in settings {
+        let size = judge(check, &collective, ranks, &schedules, &mut failures);
+        out.line(if table { text::row(&size) } else { text::whole(&size) });
+        said.push(json::size(&size));
     }
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
@@ -77,38 +120,93 @@ pub(crate) fn check(check: &Check, out: &mut Output) -> Result<(), Failure> {
     if list.is_empty() { Ok(()) } else { Err(Diagnostics { list, source: Some(collective.source) }.into()) }
 }
 
-fn prove(collective: &Collective, ranks: u32) -> Result<Verdict, Diagnostics> {
-    let began = Instant::now();
-    let schedule = collective.verified(&Domain::full_mesh(ranks))?;
-    let proof_ms = began.elapsed().as_secs_f64() * 1e3;
-    let program = collective.program(ranks)?;
-    let totals = schedule.totals();
-    Ok(Verdict::Proved {
-        statements: program.statements.len(),
-        operations: program.ops.len(),
-        blocks: totals.blocks,
-        steps: totals.steps,
-        waits: totals.waits,
-        proof_ms,
-    })
+/// The schedules to prove, by their index.
+fn schedules(check: &Check, collective: &Collective) -> Result<Vec<usize>, SettingError> {
+    let count = collective.schedules.len().max(1);
+    match check.schedule {
+        None => Ok((0..count).collect()),
+        Some(given) if (1..=count).contains(&given) => Ok(vec![given - 1]),
+        Some(given) => Err(SettingError::NoSchedule { name: collective.name.clone(), given, count }),
+    }
 }
 
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-        write!(f, "on {}: ", plural(self.ranks as usize, "rank"))?;
-        match &self.verdict {
-            Verdict::Proved { statements, operations, blocks, steps, waits, proof_ms } => write!(
-                f,
-                "proved; {}, {}, {}, {}, {}, in {proof_ms:.2} ms",
-                plural(*statements, "statement"),
-                plural(*operations, "operation"),
-                plural(*blocks, "block"),
-                plural(*steps, "step"),
-                plural(*waits, "wait"),
-            ),
-            Verdict::NotAdmitted { why } => write!(f, "not admitted: {why}"),
-            Verdict::Wrong => f.write_str("wrong"),
+fn judge(
+    check: &Check,
+    collective: &Collective,
+    ranks: u32,
+    schedules: &[usize],
+    failures: &mut Vec<(u32, Vec<Diagnostic>)>,
+) -> Size {
+    let params = collective.params.iter().map(|param| (param.name.clone(), param.value)).collect();
+    // What is sent and in which order is combined may depend on the schedule: reported is the first in question.
+    let first = schedules.first().map_or(collective.clone(), |&index| collective.with_schedule(index));
+    let verdict = match first.report(ranks) {
+        Ok(report) => Verdict::Right(Box::new(Proved {
+            report,
+            schedules: schedules.iter().map(|&index| prove(collective, ranks, index, failures)).collect(),
+            in_place: called(collective, ranks, true),
+            out_of_place: called(collective, ranks, false),
+        })),
+        Err(Diagnostics { list, .. })
+            if check.all_ranks && list.iter().all(|finding| finding.check == CheckId::Requirement) =>
+        {
+            let why = list.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
+            Verdict::NotAdmitted { why }
         }
-    }
+        Err(Diagnostics { list, .. }) => {
+            failures.push((ranks, list));
+            Verdict::Wrong
+        }
+    };
+    Size { ranks, root: collective.root, params, verdict }
+}
+
+/// Stage 2.
+fn prove(
+    collective: &Collective,
+    ranks: u32,
+    index: usize,
+    failures: &mut Vec<(u32, Vec<Diagnostic>)>,
+) -> Schedule {
+    let began = Instant::now();
+    let outcome = match collective.with_schedule(index).verified(&Domain::full_mesh(ranks)) {
+        Ok(schedule) => {
+            let totals = schedule.totals();
+            Outcome::Proved {
+                blocks: totals.blocks,
+                steps: totals.steps,
+                waits: totals.waits,
+                proof_ms: began.elapsed().as_secs_f64() * 1e3,
+            }
+        }
+        Err(Diagnostics { list, .. }) => match waits(&list) {
+            Some(why) => Outcome::Waits { why },
+            None => {
+                failures.push((ranks, list));
+                Outcome::Wrong
+            }
+        },
+    };
+    Schedule { number: index + 1, outcome }
+}
+
+/// What a schedule waits for, if all that is wrong with it is that something cannot be carried out yet.
+fn waits(list: &[Diagnostic]) -> Option<String> {
+    let what = |finding: &Diagnostic| {
+        let what = finding.message.strip_suffix(" cannot be carried out yet")?;
+        (finding.check == CheckId::Unsupported).then(|| what.to_owned())
+    };
+    let mut parts: Vec<_> = list.iter().map(what).collect::<Option<_>>()?;
+    parts.dedup();
+    Some(parts.join(", "))
+}
+
+/// Whether the collective may be called in place, or out of place; else the first reason.
+fn called(collective: &Collective, ranks: u32, in_place: bool) -> Result<(), String> {
+    collective.called(in_place).program(ranks).map(drop).map_err(|Diagnostics { list, .. }| {
+        list.first().map_or_else(String::new, |finding| match finding.loc {
+            Some(loc) if loc != collective.name_loc => format!("{} at {loc}", finding.headline()),
+            _ => finding.headline(),
+        })
+    })
 }

@@ -4,6 +4,7 @@ use crate::cli::compile::{StageError, WriteError};
 use crate::cli::output::{JsonDiagnostic, json_diagnostics};
 use crate::cli::ranks::NotAdmitted;
 use crate::cli::run::RunFailure;
+use crate::cli::setting::SettingError;
 use crate::cli::source::SourceError;
 use quadrille_compiler::diagnostic::Diagnostics;
 use quadrille_runtime::nvrtc::{CompileError, NvrtcError};
@@ -21,6 +22,9 @@ pub(crate) enum Failure {
     /// A world size that `only` excludes.
     #[error(transparent)]
     Ranks(#[from] NotAdmitted),
+    /// A root, parameter or schedule that the collective does not have.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// The program is wrong.
     #[error(transparent)]
     Program(#[from] Diagnostics),
@@ -56,9 +60,11 @@ impl Failure {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Failure::Program(_) => Failure::WRONG,
-            Failure::Arguments(_) | Failure::Source(_) | Failure::Ranks(_) | Failure::Stage(_) => {
-                Failure::USAGE
-            }
+            Failure::Arguments(_)
+            | Failure::Source(_)
+            | Failure::Ranks(_)
+            | Failure::Setting(_)
+            | Failure::Stage(_) => Failure::USAGE,
             Failure::Write(error) => error.status(),
             Failure::Nvrtc(_) | Failure::Doctor(_) => Failure::MACHINE,
             Failure::Compile(error) => match error {

@@ -9,6 +9,7 @@ mod output;
 mod progress;
 mod ranks;
 pub(crate) mod run;
+mod setting;
 mod size;
 mod source;
 

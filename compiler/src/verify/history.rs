@@ -42,17 +42,15 @@ struct Recording {
 }
 
 impl Observe for Recording {
-    fn read(&mut self, _: OpId, at: Location, _: Option<ValueId>) {
-        if let Some(index) = self.locations.index(at)
-            && let Some((_, read)) = &mut self.current[index]
-        {
+    fn read(&mut self, _: OpId, at: usize, _: Option<ValueId>) {
+        if let Some((_, read)) = &mut self.current[at] {
             *read = true;
         }
     }
 
-    fn store(&mut self, op: OpId, at: Location, value: ValueId) {
+    fn store(&mut self, op: OpId, index: usize, value: ValueId) {
+        let Some(at) = self.locations.at(index) else { return };
         self.makers.entry(value).or_insert((op, at.rank));
-        let Some(index) = self.locations.index(at) else { return };
         let version = Version { at, value, made: Some(op), overwritten: None };
         if let Some((before, false)) = self.current[index].replace((version, false)) {
             self.unread.push(Version { overwritten: Some(op), ..before });

@@ -20,6 +20,8 @@ mod read_before_write;
 mod history;
 mod postcondition;
 
+pub(crate) mod reproducible;
+
 mod happens_before;
 mod site;
 
@@ -45,14 +47,14 @@ pub use rolled::kernel;
 pub use stage2::schedule;
 
 use crate::diagnostic::{Check, Diagnostic};
-use crate::location::Locations;
 use crate::positions::Positions;
 use crate::program::Program;
 use findings::{Findings, Unit};
+use replay::Unwritten;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use stores::Stores;
-use values::Values;
+use values::{State, Values};
 
 /// Evidence that a value has passed its checks: a schedule stage 2, a kernel `rolled`. Only the checks make one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,22 +77,34 @@ impl<T> Deref for Verified<T> {
 /// Stage 1: every check of the program; all findings, in source order. Values are judged only where the operations
 /// themselves are sound.
 pub fn program(program: &Program) -> Result<(), Vec<Diagnostic>> {
+    judged(program).map(drop)
+}
+
+/// What the chunks of a right program hold at its end.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) values: Values,
+    pub(crate) state: State,
+}
+
+/// As [`program`]; with what the proof rests on.
+pub(crate) fn judged(program: &Program) -> Result<Contents, Vec<Diagnostic>> {
     if let Some(finding) = unsupported::check(program) {
         return Err(vec![finding]);
     }
     let mut list = operations(program).finish();
     if list.is_empty() {
-        list = contents(program);
-    } else if list.iter().all(|finding| finding.check == Check::ChunkPosition) && right_if_divisible(program)
-    {
+        return contents(program);
+    }
+    if list.iter().all(|finding| finding.check == Check::ChunkPosition) && right_if_divisible(program) {
         list.iter_mut().for_each(|finding| finding.help = Some(chunk_position::HELP.to_owned()));
     }
-    if list.is_empty() { Ok(()) } else { Err(list) }
+    Err(list)
 }
 
 fn right_if_divisible(program: &Program) -> bool {
     let divisible = Program { divisible: true, ..program.clone() };
-    operations(&divisible).finish().is_empty() && contents(&divisible).is_empty()
+    operations(&divisible).finish().is_empty() && contents(&divisible).is_ok()
 }
 
 /// The checks of single operations.
@@ -110,16 +124,23 @@ pub(crate) fn operations(program: &Program) -> Findings {
 }
 
 /// The checks of what chunks hold.
-fn contents(program: &Program) -> Vec<Diagnostic> {
+fn contents(program: &Program) -> Result<Contents, Vec<Diagnostic>> {
     let mut values = Values::new(&program.shape);
-    let mut stores = Stores::new(Locations::new(&program.shape));
-    let state = replay::replay(program, &mut values, &mut stores);
+    let mut unwritten = Unwritten::default();
+    let state = replay::replay(program, &mut values, &mut unwritten);
+    let wrong = postcondition::wrong_chunks(program, &values, &state);
+    if !unwritten.0 && wrong.is_empty() {
+        let contents = Contents { values, state };
+        let differing = reproducible::check(program, &contents);
+        return differing.map_or(Ok(contents), |finding| Err(vec![finding]));
+    }
+    let stores = Stores::of(program);
     let mut findings = Findings::default();
     read_before_write::report(program, &stores, &mut findings);
     let mut list = findings.finish();
-    list.extend(postcondition::check(program, &values, &state, &stores));
+    list.extend(postcondition::findings(program, &values, wrong, &stores));
     findings::in_source_order(&mut list);
-    list
+    Err(list)
 }
 
 /// Merges the findings of several world sizes: one a (check, place), the largest failing size shown, the others

@@ -6,7 +6,7 @@ use crate::kind::Shape;
 use crate::program::Site;
 use crate::record::{RawSite, RawSlice};
 use crate::words;
-use smallvec::SmallVec;
+use smallvec::{Array, SmallVec};
 
 /// What one operation reads.
 pub(crate) type Sources = SmallVec<[Slice; 2]>;
@@ -38,8 +38,8 @@ pub(crate) fn check(
     if sources.is_empty() {
         return Err(error("nothing to read: the list of sources is empty"));
     }
-    let dests: Dests = dests.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
-    let sources: Sources = sources.iter().map(|raw| slice(shape, raw)).collect::<Result<_, _>>()?;
+    let dests: Dests = slices(shape, dests)?;
+    let sources: Sources = slices(shape, sources)?;
     let first = dests[0];
     if let Some(other) = dests.iter().chain(&sources).find(|other| other.len != first.len) {
         return Err(error(format!(
@@ -62,6 +62,14 @@ pub(crate) fn check(
     let channel = number(site.channel, "channel")?;
     let block = number(site.block, "block")?.map(ThreadBlock);
     Ok(Places { sources, dests, site: Site { on, channel, block } })
+}
+
+fn slices<A: Array<Item = Slice>>(shape: &Shape, raw: &[RawSlice]) -> Result<SmallVec<A>, Box<Diagnostic>> {
+    let mut slices = SmallVec::with_capacity(raw.len());
+    for raw in raw {
+        slices.push(slice(shape, raw)?);
+    }
+    Ok(slices)
 }
 
 fn error(message: impl Into<String>) -> Box<Diagnostic> {

@@ -17,7 +17,7 @@ const EXPLAINED: usize = 16;
 
 /// An output chunk with a wrong value.
 #[derive(Clone, Copy, Debug)]
-struct Wrong {
+pub(crate) struct Wrong {
     rank: Rank,
     chunk: u32,
     /// What it holds, if anything.
@@ -26,11 +26,18 @@ struct Wrong {
     stored: Option<OpId>,
 }
 
-/// Judges the contents at the end of a run.
-pub(crate) fn check(program: &Program, values: &Values, state: &State, stores: &Stores) -> Vec<Diagnostic> {
-    let mut wrong = wrong_chunks(program, values, state, stores);
+/// The findings on output chunks that hold something wrong at the end of a run.
+pub(crate) fn findings(
+    program: &Program,
+    values: &Values,
+    mut wrong: Vec<Wrong>,
+    stores: &Stores,
+) -> Vec<Diagnostic> {
     if wrong.is_empty() {
         return Vec::new();
+    }
+    for w in &mut wrong {
+        w.stored = stores.last(program.shape.output_location(w.rank, w.chunk));
     }
     let mut history = History::new(program);
     let mut explained = 0;
@@ -58,13 +65,14 @@ pub(crate) fn check(program: &Program, values: &Values, state: &State, stores: &
     list
 }
 
-fn wrong_chunks(program: &Program, values: &Values, state: &State, stores: &Stores) -> Vec<Wrong> {
+/// The output chunks that hold something wrong at the end of a run.
+pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) -> Vec<Wrong> {
     let shape = &program.shape;
     let mut wrong = Vec::new();
-    let mut reduced: Vec<Option<Content>> = Vec::new();
+    // By input chunk, what its reduction contains and a value that does: most often all ranks hold the same.
+    let mut reduced: Vec<Option<(Content, Option<ValueId>)>> = Vec::new();
     for (rank, chunk) in shape.outputs() {
-        let at = shape.output_location(rank, chunk);
-        let value = state.read(at);
+        let value = state.read(shape.output_location(rank, chunk));
         let right = match (program.expected(rank, chunk), value) {
             (Expected::Unspecified, _) => true,
             (_, None) => false,
@@ -73,14 +81,19 @@ fn wrong_chunks(program: &Program, values: &Values, state: &State, stores: &Stor
             (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
             (Expected::Reduced { chunk }, Some(value)) => {
                 let index = chunk as usize;
-                reduced.resize(reduced.len().max(index + 1), None);
-                let due = *reduced[index].get_or_insert_with(|| reduction(shape, values, chunk));
-                values.content(value) == due
+                if index >= reduced.len() {
+                    reduced.resize(index + 1, None);
+                }
+                let (due, seen) =
+                    reduced[index].get_or_insert_with(|| (reduction(shape, values, chunk), None));
+                let right = *seen == Some(value) || values.content(value) == *due;
+                *seen = if right { Some(value) } else { *seen };
+                right
             }
             (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
         };
         if !right {
-            wrong.push(Wrong { rank, chunk, value, stored: stores.last(at) });
+            wrong.push(Wrong { rank, chunk, value, stored: None });
         }
     }
     wrong

@@ -1,12 +1,12 @@
-//! Who stored to a chunk first and last, and who read it before anybody did.
+//! Who stored to a chunk first and last, and who read it before anybody did. Gathered only once something is wrong.
 
 use crate::ids::Location;
 use crate::location::Locations;
-use crate::program::OpId;
-use crate::verify::replay::Observe;
-use crate::verify::values::ValueId;
+use crate::program::{OpId, Program};
+use crate::verify::replay::{Observe, replay};
+use crate::verify::values::{ValueId, Values};
 
-/// Gathered during a replay.
+/// What a run stored and read.
 #[derive(Debug)]
 pub(crate) struct Stores {
     locations: Locations,
@@ -16,9 +16,13 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Nothing gathered yet.
-    pub(crate) fn new(locations: Locations) -> Stores {
-        Stores { locations, first_and_last: vec![None; locations.len()], unwritten: Vec::new() }
+    /// Those of a program.
+    pub(crate) fn of(program: &Program) -> Stores {
+        let locations = Locations::new(&program.shape);
+        let first_and_last = vec![None; locations.len()];
+        let mut stores = Stores { locations, first_and_last, unwritten: Vec::new() };
+        replay(program, &mut Values::new(&program.shape), &mut stores);
+        stores
     }
 
     /// The first operation that stored to a chunk.
@@ -33,15 +37,13 @@ impl Stores {
 }
 
 impl Observe for Stores {
-    fn read(&mut self, op: OpId, at: Location, value: Option<ValueId>) {
+    fn read(&mut self, op: OpId, at: usize, value: Option<ValueId>) {
         if value.is_none() {
-            self.unwritten.push((op, at));
+            self.unwritten.extend(self.locations.at(at).map(|at| (op, at)));
         }
     }
 
-    fn store(&mut self, op: OpId, at: Location, _: ValueId) {
-        if let Some(index) = self.locations.index(at) {
-            self.first_and_last[index].get_or_insert((op, op)).1 = op;
-        }
+    fn store(&mut self, op: OpId, at: usize, _: ValueId) {
+        self.first_and_last[at].get_or_insert((op, op)).1 = op;
     }
 }

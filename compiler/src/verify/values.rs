@@ -7,12 +7,26 @@
 use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Shape};
 use crate::location::Locations;
-use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+use std::num::NonZeroU32;
 
-/// A value in [`Values`]. Terms of a sum have smaller ids than the sum.
+/// A value in [`Values`]. Terms of a sum have smaller ids than the sum. (Its number plus one, so that an optional
+/// value takes no more room: tables of them are as large as all buffers.)
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ValueId(u32);
+pub struct ValueId(NonZeroU32);
+
+impl ValueId {
+    fn new(number: u32) -> ValueId {
+        ValueId(NonZeroU32::MIN.saturating_add(number))
+    }
+
+    fn number(self) -> u32 {
+        self.0.get() - 1
+    }
+}
 
 /// How a value is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,17 +44,33 @@ pub enum Node<'v> {
 pub struct Values {
     ranks: u32,
     input_chunks: u32,
-    sums: Vec<Sum>,
-    known: FxHashMap<Terms, ValueId>,
+    sums: Sums,
+    known: HashTable<ValueId>,
 }
 
-type Terms = SmallVec<[ValueId; 2]>;
-
+/// The sums, in the order in which they were made.
 #[derive(Clone, Debug)]
-struct Sum {
-    terms: Terms,
-    content: Content,
+struct Sums {
+    /// The number of the first sum.
+    first: u32,
+    /// The terms of all, one sum after the other.
+    terms: Vec<ValueId>,
+    /// Where the terms of each sum end.
+    ends: Vec<u32>,
+    contents: Vec<Content>,
 }
+
+impl Sums {
+    /// The terms of a sum.
+    fn terms(&self, value: ValueId) -> &[ValueId] {
+        let index = (value.number() - self.first) as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.terms[start as usize..self.ends[index] as usize]
+    }
+}
+
+/// Sums that memory is taken for in advance, at most.
+const RESERVED: usize = 1 << 21;
 
 /// The multiset of input chunks in a value, in brief. Equal contents of fewer than 2^64 leaves mean equal multisets
 /// but for a collision of 128-bit sums.
@@ -48,16 +78,17 @@ struct Sum {
 pub struct Content {
     /// Leaves, repeated ones counted each time; saturating.
     pub leaves: u64,
-    /// The sum of the leaves' hashes, mod 2^128.
-    pub digest: u128,
+    /// The sums of the two halves of the leaves' hashes, each mod 2^64.
+    pub digest: [u64; 2],
 }
 
 impl Content {
     /// The content of a combination of both.
     pub fn plus(self, other: Content) -> Content {
+        let ([a, b], [c, d]) = (self.digest, other.digest);
         Content {
             leaves: self.leaves.saturating_add(other.leaves),
-            digest: self.digest.wrapping_add(other.digest),
+            digest: [a.wrapping_add(c), b.wrapping_add(d)],
         }
     }
 }
@@ -65,23 +96,32 @@ impl Content {
 impl Values {
     /// The values of a collective of this shape: its inputs alone.
     pub fn new(shape: &Shape) -> Values {
-        Values {
-            ranks: shape.ranks,
-            input_chunks: shape.kind.units(shape.ranks).0.saturating_mul(shape.chunks),
-            sums: Vec::new(),
-            known: FxHashMap::default(),
-        }
+        let input_chunks = shape.kind.units(shape.ranks).0.saturating_mul(shape.chunks);
+        let leaves = shape.ranks.saturating_mul(input_chunks);
+        let first = leaves.saturating_add(1);
+        let sums = Sums { first, terms: Vec::new(), ends: Vec::new(), contents: Vec::new() };
+        Values { ranks: shape.ranks, input_chunks, sums, known: HashTable::new() }
     }
 
-    /// Leaves have the ids below this; it is itself the id of the unknown value, sums follow.
+    /// Expects this many sums.
+    pub(crate) fn reserve(&mut self, sums: usize) {
+        let sums = sums.min(RESERVED);
+        self.sums.ends.reserve(sums);
+        self.sums.contents.reserve(sums);
+        self.sums.terms.reserve(2 * sums);
+        let Values { sums: made, known, .. } = self;
+        known.reserve(sums, |&value| hash(made.terms(value)));
+    }
+
+    /// Leaves have the numbers below this; it is itself the number of the unknown value, sums follow.
     fn leaf_count(&self) -> u32 {
-        self.ranks.saturating_mul(self.input_chunks)
+        self.sums.first - 1
     }
 
     /// One rank's input chunk; one that the shape does not have is unknown.
     pub fn intern_leaf(&self, leaf: Contribution) -> ValueId {
         if leaf.rank.0 < self.ranks && leaf.chunk < self.input_chunks {
-            ValueId(leaf.rank.0 * self.input_chunks + leaf.chunk)
+            ValueId::new(leaf.rank.0 * self.input_chunks + leaf.chunk)
         } else {
             self.unknown()
         }
@@ -96,41 +136,43 @@ impl Values {
         if terms.is_empty() || terms.contains(&self.unknown()) {
             return self.unknown();
         }
-        if let Some(&known) = self.known.get(terms) {
-            return known;
-        }
-        let content = terms.iter().fold(Content::default(), |sum, &term| sum.plus(self.content(term)));
-        let id = ValueId(self.leaf_count() + 1 + self.sums.len() as u32);
-        let terms = Terms::from_slice(terms);
-        self.known.insert(terms.clone(), id);
-        self.sums.push(Sum { terms, content });
-        id
+        let sums = &mut self.sums;
+        let known = hash(terms);
+        let same = |&value: &ValueId| sums.terms(value) == terms;
+        let place = match self.known.entry(known, same, |&value| hash(sums.terms(value))) {
+            Entry::Occupied(known) => return *known.get(),
+            Entry::Vacant(place) => place,
+        };
+        let value = ValueId::new(sums.first + sums.ends.len() as u32);
+        place.insert(value);
+        let content = terms.iter().fold(Content::default(), |sum, &term| sum.plus(content(sums, term)));
+        sums.terms.extend_from_slice(terms);
+        sums.ends.push(sums.terms.len() as u32);
+        sums.contents.push(content);
+        value
     }
 
     /// The value nothing is known of.
     pub fn unknown(&self) -> ValueId {
-        ValueId(self.leaf_count())
+        ValueId::new(self.leaf_count())
     }
 
     /// How a value is made.
     pub fn node(&self, value: ValueId) -> Node<'_> {
-        match value.0.checked_sub(self.leaf_count()) {
+        let number = value.number();
+        match number.checked_sub(self.leaf_count()) {
             None => {
-                let (rank, chunk) = (value.0 / self.input_chunks, value.0 % self.input_chunks);
+                let (rank, chunk) = (number / self.input_chunks, number % self.input_chunks);
                 Node::Leaf(Contribution { rank: Rank(rank), chunk })
             }
             Some(0) => Node::Unknown,
-            Some(i) => Node::Sum(&self.sums[i as usize - 1].terms),
+            Some(_) => Node::Sum(self.sums.terms(value)),
         }
     }
 
     /// The inputs in a value, in brief.
     pub fn content(&self, value: ValueId) -> Content {
-        match value.0.checked_sub(self.leaf_count()) {
-            None => Content { leaves: 1, digest: mix(value.0) },
-            Some(0) => Content::default(),
-            Some(i) => self.sums[i as usize - 1].content,
-        }
+        content(&self.sums, value)
     }
 
     /// One of the inputs in a value: the first one combined. `None` of the unknown value.
@@ -169,9 +211,10 @@ impl Values {
 
     /// For every value (see [`Weights::of`]) how many of its leaves satisfy `pick`, repeated ones counted each time.
     pub(crate) fn weigh(&self, pick: impl Fn(Contribution) -> bool) -> Weights {
-        let mut weights = Weights(Vec::with_capacity(self.leaf_count() as usize + 1 + self.sums.len()));
-        for id in 0..self.leaf_count() + 1 + self.sums.len() as u32 {
-            weights.0.push(match self.node(ValueId(id)) {
+        let count = self.sums.first + self.sums.ends.len() as u32;
+        let mut weights = Weights(Vec::with_capacity(count as usize));
+        for number in 0..count {
+            weights.0.push(match self.node(ValueId::new(number)) {
                 Node::Leaf(leaf) => u64::from(pick(leaf)),
                 Node::Unknown => 0,
                 Node::Sum(terms) => terms.iter().fold(0, |sum, &t| u64::saturating_add(sum, weights.of(t))),
@@ -181,25 +224,46 @@ impl Values {
     }
 }
 
+/// Where a sum is looked for. Operations combine neighbouring chunks, whose values have neighbouring numbers more often
+/// than not: such sums are put side by side, since a table of millions is slow when it is touched at random. What they
+/// have in common, the distances between the terms, is mixed; the highest bits, by which the table tells neighbours
+/// apart, are the first term's.
+fn hash(terms: &[ValueId]) -> u64 {
+    let first = terms.first().map_or(0, |term| term.number());
+    let mut distances = FxHasher::default();
+    terms.iter().for_each(|term| distances.write_u32(term.number().wrapping_sub(first)));
+    let place = distances.finish().wrapping_add(first.into());
+    let tag = u64::from(first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    place ^ (place ^ tag) >> 57 << 57
+}
+
+fn content(sums: &Sums, value: ValueId) -> Content {
+    match (value.number() + 1).checked_sub(sums.first) {
+        None => Content { leaves: 1, digest: mix(value.number()) },
+        Some(0) => Content::default(),
+        Some(i) => sums.contents[i as usize - 1],
+    }
+}
+
 /// Numbers of picked leaves by value; from [`Values::weigh`].
 pub(crate) struct Weights(Vec<u64>);
 
 impl Weights {
     /// That of one value.
     pub(crate) fn of(&self, value: ValueId) -> u64 {
-        self.0[value.0 as usize]
+        self.0[value.number() as usize]
     }
 }
 
 /// 128 well-mixed bits of a leaf: two rounds of splitmix64 (Steele, Lea, Flood 2014) from different seeds.
-fn mix(leaf: u32) -> u128 {
+fn mix(leaf: u32) -> [u64; 2] {
     let round = |seed: u64| {
         let mut x = (u64::from(leaf) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed);
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         x ^ (x >> 31)
     };
-    u128::from(round(0)) << 64 | u128::from(round(0x6a09_e667_f3bc_c909))
+    [round(0), round(0x6a09_e667_f3bc_c909)]
 }
 
 /// What every chunk of every rank holds at a point of a run.
@@ -214,8 +278,13 @@ impl State {
     pub fn initial(shape: &Shape, values: &Values) -> State {
         let locations = Locations::new(shape);
         let mut state = State { locations, values: vec![None; locations.len()] };
-        for (held, at) in state.values.iter_mut().zip(locations.iter()) {
-            *held = shape.initial(at).map(|leaf| values.intern_leaf(leaf));
+        for rank in (0..shape.ranks).map(Rank) {
+            let first = locations.index(shape.input_location(rank, 0));
+            let Some(first) = first.filter(|_| shape.input_chunks(rank) > 0) else { continue };
+            let held = state.values[first..].iter_mut().take(shape.input_chunks(rank) as usize);
+            for (held, chunk) in held.zip(0..) {
+                *held = Some(values.intern_leaf(Contribution { rank, chunk }));
+            }
         }
         state
     }
@@ -230,6 +299,11 @@ impl State {
         if let Some(index) = self.locations.index(at) {
             self.values[index] = Some(value);
         }
+    }
+
+    /// What the chunks hold, by their numbers.
+    pub(crate) fn held(&mut self) -> &mut [Option<ValueId>] {
+        &mut self.values
     }
 
     /// The numbering of the chunks.

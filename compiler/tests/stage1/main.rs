@@ -12,9 +12,12 @@ mod overlap;
 mod postcondition;
 mod postcondition_copies;
 mod read_before_write;
+mod reproducible;
 mod unsupported;
 
 mod agreement;
 mod reference;
 
 mod render;
+
+mod report;

@@ -1,9 +1,9 @@
 //! Programs written as closures over a recorder, and what stage 1 says of them.
 
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics, Loc, Position, SourceFile};
-use quadrille_compiler::ids::Buffer;
+use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::kind::{Kind, Shape};
-use quadrille_compiler::options::How;
+use quadrille_compiler::options::{Given, How, Transport};
 use quadrille_compiler::program::{Program, StatementId, Trails};
 use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::verify;
@@ -14,6 +14,11 @@ pub(crate) struct Sketch {
     kind: Kind,
     in_place: bool,
     divisible: bool,
+    reproducible: bool,
+    nodes: u32,
+    scratch: u32,
+    root: u32,
+    how: How,
     chunks: fn(u32) -> u32,
     lines: &'static [&'static str],
     body: Box<dyn Fn(&mut Run)>,
@@ -33,7 +38,19 @@ pub(crate) fn sketch(
     lines: &'static [&'static str],
     body: impl Fn(&mut Run) + 'static,
 ) -> Sketch {
-    Sketch { kind, in_place: false, divisible: false, chunks: |_| 1, lines, body: Box::new(body) }
+    Sketch {
+        kind,
+        in_place: false,
+        divisible: false,
+        reproducible: false,
+        nodes: 1,
+        scratch: 0,
+        root: 0,
+        how: How::default(),
+        chunks: |_| 1,
+        lines,
+        body: Box::new(body),
+    }
 }
 
 impl Sketch {
@@ -44,6 +61,33 @@ impl Sketch {
 
     pub(crate) fn divisible(mut self) -> Sketch {
         self.divisible = true;
+        self
+    }
+
+    pub(crate) fn reproducible(mut self) -> Sketch {
+        self.reproducible = true;
+        self
+    }
+
+    pub(crate) fn nodes(mut self, nodes: u32) -> Sketch {
+        self.nodes = nodes;
+        self
+    }
+
+    /// Chunks of every rank's scratch.
+    pub(crate) fn scratch(mut self, chunks: u32) -> Sketch {
+        self.scratch = chunks;
+        self
+    }
+
+    pub(crate) fn root(mut self, root: u32) -> Sketch {
+        self.root = root;
+        self
+    }
+
+    /// Every statement lets the switch take part.
+    pub(crate) fn multimem(mut self) -> Sketch {
+        self.how.transport = Some(Given { value: Transport::Multimem, loc: Loc::default() });
         self
     }
 
@@ -64,16 +108,18 @@ impl Sketch {
     /// The recorded program for `ranks` ranks.
     pub(crate) fn program(&self, ranks: u32) -> Result<Program, Vec<Diagnostic>> {
         let chunks = (self.chunks)(ranks);
-        let shape = Shape { in_place: self.in_place, ..Shape::new(self.kind, ranks, chunks) };
+        let Sketch { in_place, nodes, scratch, reproducible, .. } = *self;
+        let root = Rank(self.root);
+        let shape = Shape { in_place, nodes, scratch, root, ..Shape::new(self.kind, ranks, chunks) };
         let loc = |line, column, len| Loc {
             start: Position { line, column },
             end: Position { line, column: column + len as u32 },
         };
         let name = loc(1, 3, "example".len());
         let header = Header::new("example", shape, self.source(), name);
-        let mut recorder = Recorder::new(Header { divisible: self.divisible, ..header });
+        let mut recorder = Recorder::new(Header { divisible: self.divisible, reproducible, ..header });
         let locs = self.lines.iter().enumerate().map(|(i, line)| loc(i as u32 + 2, 4, line.len()));
-        let statements = locs.map(|loc| recorder.statement(loc, How::default())).collect();
+        let statements = locs.map(|loc| recorder.statement(loc, self.how)).collect();
         let mut run = Run { n: i64::from(ranks), recorder, statements };
         (self.body)(&mut run);
         run.recorder.finish()
@@ -122,15 +168,37 @@ impl Run {
         sources: &[RawSlice],
         on: Option<i64>,
     ) {
+        let origin = self.origin(line, trail);
+        self.recorder.record(origin, sources, dests, RawSite { on, ..RawSite::default() });
+    }
+
+    /// Operations that read everything before any of them stores; each has its sources and its destinations.
+    pub(crate) fn together(&mut self, line: usize, parts: &[(Vec<RawSlice>, Vec<RawSlice>)]) {
+        let origin = self.origin(line, &[]);
+        self.recorder.record_together(origin, parts, RawSite::default());
+    }
+
+    /// `expect!`, or `unspecified!` without sources.
+    pub(crate) fn promise(&mut self, line: usize, dest: RawSlice, sources: &[RawSlice]) {
+        let origin = self.origin(line, &[]);
+        match sources {
+            [] => self.recorder.unspecified(origin, &[dest]),
+            sources => self.recorder.expect(origin, sources, &[dest]),
+        }
+    }
+
+    fn origin(&mut self, line: usize, trail: &[(&str, i64)]) -> Origin {
         let trails = self.recorder.trails();
         let trail = trail.iter().fold(Trails::ROOT, |parent, (name, value)| {
             let name = trails.intern(name);
             trails.enter(parent, name, *value)
         });
-        let origin = Origin { statement: self.statements[line], trail };
-        let site = RawSite { on, ..RawSite::default() };
-        self.recorder.record(origin, sources, dests, site);
+        Origin { statement: self.statements[line], trail }
     }
+}
+
+pub(crate) fn scratch(rank: i64, chunk: i64) -> RawSlice {
+    range(Buffer::Scratch, rank, chunk, chunk + 1)
 }
 
 pub(crate) fn input(rank: i64, chunk: i64) -> RawSlice {

@@ -1,0 +1,173 @@
+//! Expressions of values: compared, recognized, shown in brief. Those of results have every contribution once, so
+//! that walking them costs as many steps as they have contributions.
+
+use crate::ids::Rank;
+use crate::verify::values::{Node, ValueId, Values};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Contributions that are shown, and parentheses that are opened, before the rest is left out.
+const SHOWN: usize = 8;
+
+/// Tells which expressions give the same bits. Addition is commutative, so the first two terms may be exchanged.
+pub(super) struct Classes {
+    /// Whether inputs of one rank are told apart by their chunk.
+    chunks: bool,
+    of: FxHashMap<ValueId, u32>,
+    known: FxHashMap<Class, u32>,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum Class {
+    Unknown,
+    Input(Rank, Option<u32>),
+    Sum(SmallVec<[u32; 2]>),
+}
+
+impl Classes {
+    /// `chunks`: whether inputs of one rank are told apart by their chunk.
+    pub(super) fn new(chunks: bool) -> Classes {
+        Classes { chunks, of: FxHashMap::default(), known: FxHashMap::default() }
+    }
+
+    /// Whether two expressions have the same ranks, order and grouping, and the same chunks where these are told
+    /// apart.
+    pub(super) fn same(&mut self, values: &Values, a: ValueId, b: ValueId) -> bool {
+        a == b || self.class(values, a) == self.class(values, b)
+    }
+
+    fn class(&mut self, values: &Values, value: ValueId) -> u32 {
+        let mut open = vec![value];
+        while let Some(&at) = open.last() {
+            let class = match values.node(at) {
+                Node::Unknown => Class::Unknown,
+                Node::Leaf(leaf) => Class::Input(leaf.rank, self.chunks.then_some(leaf.chunk)),
+                Node::Sum(terms) => {
+                    let before = open.len();
+                    open.extend(terms.iter().filter(|term| !self.of.contains_key(term)));
+                    if open.len() > before {
+                        continue;
+                    }
+                    let mut classes: SmallVec<[u32; 2]> = terms.iter().map(|term| self.of[term]).collect();
+                    if let [first, second, ..] = &mut classes[..]
+                        && first > second
+                    {
+                        std::mem::swap(first, second);
+                    }
+                    Class::Sum(classes)
+                }
+            };
+            open.pop();
+            let next = self.known.len() as u32;
+            let number = *self.known.entry(class).or_insert(next);
+            self.of.insert(at, number);
+        }
+        self.of[&value]
+    }
+}
+
+/// A sum whose contributions come in one after the other.
+pub(super) struct Line {
+    /// Their ranks, in order. The first two of a sum that is not made at once may be exchanged.
+    pub(super) ranks: Vec<u32>,
+    /// By one operation, which rounds once.
+    pub(super) at_once: bool,
+}
+
+/// The value as a line, if it is one.
+pub(super) fn line(values: &Values, value: ValueId) -> Option<Line> {
+    let mut ranks = Vec::new();
+    let (mut at, mut sums) = (value, 0);
+    // From the last contribution to the first.
+    while let Node::Sum(terms) = values.node(at) {
+        sums += 1;
+        let inner = terms.iter().position(|&term| matches!(values.node(term), Node::Sum(_)));
+        // The inner sum has to come first; of two terms either may.
+        if inner.is_some_and(|inner| inner > 0 && terms.len() > 2) {
+            return None;
+        }
+        for (i, &term) in terms.iter().enumerate().rev() {
+            match values.node(term) {
+                Node::Leaf(leaf) => ranks.push(leaf.rank.0),
+                Node::Sum(_) if Some(i) == inner => {}
+                _ => return None,
+            }
+        }
+        let Some(inner) = inner else { break };
+        at = terms[inner];
+    }
+    ranks.reverse();
+    (sums > 0).then_some(Line { ranks, at_once: sums == 1 })
+}
+
+impl Line {
+    /// As it is, and with the first two exchanged.
+    fn ways(&self) -> [Vec<u32>; 2] {
+        let mut exchanged = self.ranks.clone();
+        if let [a, b, ..] = &mut exchanged[..] {
+            std::mem::swap(a, b);
+        }
+        [self.ranks.clone(), exchanged]
+    }
+
+    /// Whether the ranks are 0, 1, 2, ...
+    pub(super) fn by_rank(&self) -> bool {
+        self.ways().iter().any(|ranks| ranks.iter().zip(0..).all(|(rank, i)| *rank == i))
+    }
+
+    /// The first rank, and whether each next one is one higher (else one lower), round and round.
+    pub(super) fn ring(&self) -> Option<(u32, bool)> {
+        self.ways().iter().find_map(|ranks| ring(ranks))
+    }
+}
+
+fn ring(ranks: &[u32]) -> Option<(u32, bool)> {
+    let n = ranks.len() as u32;
+    let fits = |step: u32| ranks.windows(2).all(|pair| (pair[0] + step) % n == pair[1]);
+    let up = fits(1);
+    (up || fits(n.checked_sub(1)?)).then(|| (ranks[0], up))
+}
+
+/// `r0 + r1 + r2 at once`, `r1 + r2 + r3 one after the other`, `(r0 + r1) + (r2 + r3)`, with `..` for what is too long.
+pub(super) fn brief(values: &Values, value: ValueId) -> String {
+    match line(values, value) {
+        Some(Line { ranks, .. }) if ranks.len() == 2 => format!("r{} + r{}", ranks[0], ranks[1]),
+        Some(line) => {
+            let how = if line.at_once { "at once" } else { "one after the other" };
+            let ranks = line.ways().into_iter().find(|ranks| ring(ranks).is_some()).unwrap_or(line.ranks);
+            format!("{} {how}", sum(&ranks))
+        }
+        None => nested(values, value, 0, &mut { SHOWN }),
+    }
+}
+
+fn sum(ranks: &[u32]) -> String {
+    let mut terms: Vec<String> = ranks.iter().map(|rank| format!("r{rank}")).collect();
+    if terms.len() > SHOWN {
+        terms.splice(SHOWN - 2..terms.len() - 1, ["..".to_owned()]);
+    }
+    terms.join(" + ")
+}
+
+fn nested(values: &Values, value: ValueId, depth: usize, left: &mut usize) -> String {
+    match values.node(value) {
+        Node::Sum(_) | Node::Leaf(_) if *left == 0 || depth > SHOWN => "..".to_owned(),
+        Node::Leaf(leaf) => {
+            *left -= 1;
+            format!("r{}", leaf.rank.0)
+        }
+        Node::Unknown => "?".to_owned(),
+        Node::Sum(terms) => {
+            let mut shown = Vec::new();
+            for &term in terms {
+                let cut = *left == 0;
+                shown.push(nested(values, term, depth + 1, left));
+                if cut {
+                    break;
+                }
+            }
+            let text = shown.join(" + ");
+            if depth == 0 { text } else { format!("({text})") }
+        }
+    }
+}

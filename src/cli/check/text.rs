@@ -1,0 +1,123 @@
+//! What `check` prints: one world size whole, several as a table.
+
+use super::{Outcome, Proved, Schedule, Size, Verdict};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::report::Report;
+use quadrille_compiler::report::order::Order;
+use std::fmt::Write;
+
+/// The table's first lines: the collective, and titles. `sends`, `receives` and `bound` are parts of the message.
+pub(super) fn head(collective: &Collective) -> String {
+    let place = if collective.in_place { ", in place" } else { "" };
+    let mut text = format!("{}: {}{place}\n{:>5}", collective.name, collective.kind, "ranks");
+    for param in &collective.params {
+        let _ = write!(text, " {:>width$}", param.name, width = width(&param.name));
+    }
+    let [a, b, c, d, e, f, g, h, i] =
+        ["operations", "sends", "receives", "bound", "hops", "order", "bits", "by size", "called"];
+    let _ = write!(text, " {a:>10} {b:>7} {c:>8} {d:>7} {e:>5}  {f:<9}{g:<8}{h:<9}{i:<9}proof");
+    text
+}
+
+fn width(name: &str) -> usize {
+    name.len().max(3)
+}
+
+/// One line of the table.
+pub(super) fn row(size: &Size) -> String {
+    let mut text = format!("{:>5}", size.ranks);
+    for (name, value) in &size.params {
+        let _ = write!(text, " {value:>width$}", width = width(name));
+    }
+    match &size.verdict {
+        Verdict::NotAdmitted { why } => {
+            let _ = write!(text, " not admitted: {why}");
+        }
+        Verdict::Wrong => text.push_str(" wrong"),
+        Verdict::Right(proved) => {
+            let Report { operations, traffic, hops, .. } = &proved.report;
+            let part = |chunks| traffic.part(chunks).to_string();
+            let bound = traffic.bound.map_or("-".to_owned(), |bound| bound.to_string());
+            let (order, bits, sizes) = order(&proved.report);
+            let _ = write!(
+                text,
+                " {operations:>10} {:>7} {:>8} {bound:>7} {:>5}  {order:<9}{bits:<8}{sizes:<9}{:<9}",
+                part(traffic.most_sent()),
+                part(traffic.most_received()),
+                hops.longest,
+                called(proved),
+            );
+            let proofs: Vec<_> = proved.schedules.iter().map(|s| proof(s, proved.schedules.len())).collect();
+            text.push_str(&proofs.join("; "));
+        }
+    }
+    text
+}
+
+/// The order of combination, whether ranks get the same bits, whether these depend on the message's size.
+fn order(report: &Report) -> (&'static str, &'static str, &'static str) {
+    let order = match report.reduction.order {
+        Order::Exact => return ("copies", "exact", "no"),
+        Order::Switch => "switch",
+        Order::Ranks { .. } => "by rank",
+        Order::Ring { .. } => "ring",
+        Order::Other(_) => "other",
+    };
+    let bits = if report.reduction.ranks_differ.is_none() { "equal" } else { "differ" };
+    let sizes = match (&report.reduction.order, &report.reduction.chunks_differ) {
+        (Order::Switch, _) => "open",
+        (_, None) => "no",
+        (_, Some(_)) => "yes",
+    };
+    (order, bits, sizes)
+}
+
+/// In which ways the collective may be called, in brief.
+fn called(proved: &Proved) -> &'static str {
+    match (proved.in_place.is_ok(), proved.out_of_place.is_ok()) {
+        (true, true) => "both",
+        (true, false) => "in place",
+        (false, true) => "out",
+        (false, false) => "-",
+    }
+}
+
+fn proof(schedule: &Schedule, of: usize) -> String {
+    let number = if of > 1 { format!("schedule {}: ", schedule.number) } else { String::new() };
+    let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let outcome = match &schedule.outcome {
+        Outcome::Proved { blocks, steps, waits, proof_ms } => format!(
+            "proved: {}, {}, {} in {proof_ms:.2} ms",
+            plural(*blocks, "block"),
+            plural(*steps, "step"),
+            plural(*waits, "wait"),
+        ),
+        Outcome::Waits { why } => format!("stage 1 holds; waits for {why}"),
+        Outcome::Wrong => "wrong".to_owned(),
+    };
+    number + &outcome
+}
+
+/// Everything about one world size.
+pub(super) fn whole(size: &Size) -> String {
+    match &size.verdict {
+        Verdict::NotAdmitted { why } => format!("{} ranks: not admitted: {why}", size.ranks),
+        Verdict::Wrong => format!("{} ranks: wrong", size.ranks),
+        Verdict::Right(proved) => {
+            let mut text = proved.report.to_string();
+            let mut line = |title: &str, what: String| {
+                let _ = writeln!(text, "  {title:<11} {what}");
+            };
+            let way = |name: &str, can: &Result<(), String>| match can {
+                Ok(()) => name.to_owned(),
+                Err(why) => format!("not {name}: {why}"),
+            };
+            let ways = [way("in place", &proved.in_place), way("out of place", &proved.out_of_place)];
+            line("called", ways.join("; "));
+            for schedule in &proved.schedules {
+                line("proof", proof(schedule, proved.schedules.len()));
+            }
+            text.trim_end().to_owned()
+        }
+    }
+}
