@@ -1,18 +1,19 @@
-//! Binomial broadcast: for small messages, where the time goes into hops and not into bytes.
+//! Binomial broadcast: for small messages, where a rank reaches one other at a time.
 //!
-//! The ranks that have the message double with every hop: ceil(log2 N) hops, in each of which a rank that has it sends
-//! all of it to one that has not.
+//! The ranks that have the message double with every hop; the root sends in every round.
+//!
+//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `ceil(log2 N)`.
 
 use quadrille::collective;
 
 /// In each round every rank that has the message sends it `have` ranks further on.
-#[collective(broadcast, ranks = 2..=8, root = 0)]
+#[collective(broadcast, ranks = 2..=8)]
 pub fn binomial_broadcast() {
-    output[0][0] = input[0][0];
+    output[ROOT][0] = input[ROOT][0];
     let mut have = 1;
     while have < RANKS {
         for r in 0..have.min(RANKS - have) {
-            output[r + have][0] = output[r][0];
+            output[(ROOT + r + have) % RANKS][0] = output[(ROOT + r) % RANKS][0];
         }
         have *= 2;
     }

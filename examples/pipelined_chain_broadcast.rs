@@ -1,0 +1,22 @@
+//! Pipelined chain broadcast: for large messages, and for links that reach only the next rank.
+//!
+//! Piece follows piece along the ranks: with enough pieces, every link carries data all the time.
+//!
+//! Bytes a rank: `1` message, the least there is. Hops: `N - 1`.
+
+use quadrille::collective;
+
+/// Every piece runs from the root through all ranks.
+#[collective(broadcast, ranks = [2, 4, 8], params(pieces = [4, 1, 8]), chunks = pieces)]
+pub fn pipelined_chain_broadcast() {
+    for c in 0..pieces {
+        output[ROOT][c] = input[ROOT][c];
+        for hop in 0..RANKS - 1 {
+            output[(ROOT + hop + 1) % RANKS][c] = output[(ROOT + hop) % RANKS][c];
+        }
+    }
+}
+
+fn main() -> std::process::ExitCode {
+    quadrille::example::run(pipelined_chain_broadcast())
+}
