@@ -2,7 +2,7 @@
 //!
 //! The ranks that have the message double with every hop; the root sends in every round.
 //!
-//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `ceil(log2 N)`.
+//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `floor(log2 N)`, in one round more where N is no power of two.
 
 use quadrille::collective;
 

@@ -2,7 +2,7 @@
 //!
 //! In place: the sums on their way take the place of inputs.
 //!
-//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `ceil(log2 N)`.
+//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `floor(log2 N)`, in one round more where N is no power of two.
 
 use quadrille::collective;
 

@@ -3,7 +3,8 @@
 //! The sums go up a tree to rank 0, the result comes down it. Rank 0 has a part in every round: for larger messages see
 //! the double binary tree.
 //!
-//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `2 ceil(log2 N)`.
+//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `2 floor(log2 N)`, in two rounds more where N is no
+//! power of two.
 
 use quadrille::collective;
 

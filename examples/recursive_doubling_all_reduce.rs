@@ -4,7 +4,7 @@
 //! largest power of two P let a partner take part for them. All ranks get the same bits.
 //!
 //! Bytes a rank: `log2 P + min(N - P, 1)` of the message, P being the largest power of two up to N. Hops:
-//! `log2 P + 2 min(N - P, 1)`.
+//! `log2 P + ceil(2 (N - P) / P)`.
 //!
 //! Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", 2005.
 
