@@ -1,8 +1,8 @@
 //! All-pairs all-reduce: for small and middle-sized messages, where all ranks reach each other directly.
 //!
 //! As the two-shot, but nothing is read from another rank: every rank puts its chunks into their owners' scratch, where
-//! they are combined as they come, and the owners put the sums to all. A put crosses a link once, a get twice (there as a
-//! request, back as data).
+//! they are combined as they come, and the owners put the sums to all. A put crosses a link once, a get twice (there
+//! as a request, back as data).
 //!
 //! Bytes a rank: `2 (N - 1) / N` of the message, the least there is. Hops: `2`.
 //!

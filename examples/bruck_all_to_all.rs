@@ -6,8 +6,8 @@
 //! Bytes a rank: `ones(N) / N` of the message, ones(N) being the ones in the binary numbers 1 to N - 1: half of log2 N
 //! messages for a power of two. Hops: `floor(log2 N)`, in one round more where N is no power of two.
 //!
-//! Source: J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems",
-//! 1997.
+//! Source: J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
+//! systems", 1997.
 
 use quadrille::collective;
 

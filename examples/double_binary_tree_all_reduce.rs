@@ -10,28 +10,48 @@
 
 use quadrille::collective;
 
-/// Up and down both trees. Node v of the second tree is rank v + 1.
+/// Up and down both trees. Node v is rank v in the first tree and rank v + 1 in the second.
 #[collective(all_reduce, ranks = [2, 3, 4, 8], params(pieces = [2, 1, 4]), chunks = 2 * pieces, in_place)]
 pub fn double_binary_tree_all_reduce() {
-    /// The node above v, whose lowest bit is `bit`: that bit one place up, or gone where there is no such node.
-    fn above(v: i64, bit: i64) -> i64 {
-        let up = (v ^ bit) | 2 * bit;
-        if up < RANKS { up } else { v ^ bit }
+    fn rank(v: i64, c: i64) -> i64 {
+        (v + c % 2) % RANKS
+    }
+
+    /// Below v, whose lowest bit is `2 * reach`, is v - reach, and this one; v where there is none.
+    fn second(v: i64, reach: i64) -> i64 {
+        let mut step = reach;
+        while v + step >= RANKS {
+            step /= 2;
+        }
+        v + step
     }
 
     for c in 0..2 * pieces {
-        let tree = c % 2;
-        let mut bit = 1;
-        while bit < RANKS {
-            for v in (bit..RANKS).step_by(2 * bit) {
-                data[(above(v, bit) + tree) % RANKS][c] += data[(v + tree) % RANKS][c];
+        let mut reach = 1;
+        while 2 * reach < RANKS {
+            for v in (2 * reach..RANKS).step_by(4 * reach) {
+                let (to, a, b) = (rank(v, c), rank(v - reach, c), rank(second(v, reach), c));
+                if b == to {
+                    data[to][c] += data[a][c];
+                } else {
+                    data[to][c] = data[to][c] + data[a][c] + data[b][c];
+                }
             }
-            bit *= 2;
+            reach *= 2;
         }
-        while bit > 1 {
-            bit /= 2;
-            for v in (bit..RANKS).step_by(2 * bit) {
-                data[(v + tree) % RANKS][c] = data[(above(v, bit) + tree) % RANKS][c];
+        if RANKS > 1 {
+            data[rank(0, c)][c] += data[rank(reach, c)][c];
+            data[rank(reach, c)][c] = data[rank(0, c)][c];
+        }
+        while reach > 1 {
+            reach /= 2;
+            for v in (2 * reach..RANKS).step_by(4 * reach) {
+                let (from, a, b) = (rank(v, c), rank(v - reach, c), rank(second(v, reach), c));
+                if b == from {
+                    data[a][c] = data[from][c];
+                } else {
+                    data[[a, b]][c] = data[from][c];
+                }
             }
         }
     }

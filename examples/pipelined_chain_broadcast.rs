@@ -7,12 +7,11 @@
 use quadrille::collective;
 
 /// Every piece runs from the root through all ranks.
-#[collective(broadcast, ranks = [2, 4, 8], params(pieces = [4, 1, 8]), chunks = pieces)]
+#[collective(broadcast, ranks = [2, 4, 8], params(pieces = [4, 1, 8]), chunks = pieces, in_place)]
 pub fn pipelined_chain_broadcast() {
     for c in 0..pieces {
-        output[ROOT][c] = input[ROOT][c];
         for hop in 0..RANKS - 1 {
-            output[(ROOT + hop + 1) % RANKS][c] = output[(ROOT + hop) % RANKS][c];
+            data[(ROOT + hop + 1) % RANKS][c] = data[(ROOT + hop) % RANKS][c];
         }
     }
 }

@@ -10,17 +10,15 @@
 use quadrille::collective;
 
 /// Chunk c goes to the rank that is c + 1 behind the root, and from there to all who are no root.
-#[collective(broadcast, ranks = [2, 4, 8], chunks = (RANKS - 1).max(1))]
+#[collective(broadcast, ranks = [2, 4, 8], chunks = (RANKS - 1).max(1), in_place)]
 pub fn scatter_all_gather_broadcast() {
-    let chunks = (RANKS - 1).max(1);
-    output[ROOT][0..chunks] = input[ROOT][0..chunks];
     for c in 0..RANKS - 1 {
-        output[(ROOT + 1 + c) % RANKS][c] = input[ROOT][c];
+        data[(ROOT + 1 + c) % RANKS][c] = data[ROOT][c];
     }
     for shift in 1..RANKS - 1 {
         for c in 0..RANKS - 1 {
             let to = (c + shift) % (RANKS - 1);
-            output[(ROOT + 1 + to) % RANKS][c] = output[(ROOT + 1 + c) % RANKS][c];
+            data[(ROOT + 1 + to) % RANKS][c] = data[(ROOT + 1 + c) % RANKS][c];
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Two-dimensional torus all-reduce: for large messages on grids whose links reach the neighbours in a row and in a
 //! column, wrapping around.
 //!
-//! Half of the chunks: a ring reduce-scatter along the rows, a ring all-reduce along the columns, a ring all-gather along
-//! the rows. The other half goes along columns first, so that both dimensions' links carry data all the time.
+//! Half of the chunks: a ring reduce-scatter along the rows, a ring all-reduce along the columns, a ring all-gather
+//! along the rows. The other half goes along columns first, so that both dimensions' links carry data all the time.
 //!
 //! Bytes a rank: `2 (N - 1) / N` of the message, the least there is. Hops: `2 (rows - 1) + 2 (N / rows - 1)`.
 //!
