@@ -1,7 +1,7 @@
-//! All-to-next, a collective of its own: every rank sends to the next one, the last to nobody. For pipelines over
-//! several nodes, where one rank's network link would be the bottleneck.
+//! All-to-next: for pipelines over several nodes, where one rank's network link would be the bottleneck.
 //!
-//! Between nodes the message goes over the links of all of the node's ranks, each carrying `1 / LOCAL_RANKS` of it.
+//! A collective of its own: every rank sends to the next one, the last to nobody. Between nodes the message goes over
+//! the links of all ranks of the node, each carrying `1 / LOCAL_RANKS` of it.
 //!
 //! Bytes a rank: `1 + min(NODES - 1, LOCAL_RANKS - 1, 2) / LOCAL_RANKS` of the message. Hops:
 //! `1 + min(NODES - 1, 1) min(LOCAL_RANKS - 1, 2)`.

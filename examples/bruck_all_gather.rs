@@ -3,8 +3,8 @@
 //! In each round every rank passes all it has, the units of itself and of the ranks after it, to the rank that is so
 //! many before it. As every unit goes to its place at once, no rotation is needed at the end.
 //!
-//! Bytes a rank: `(N - 1) / N` of the message, the least there is. Hops: `floor(log2 N)`, in one round more where N is no
-//! power of two.
+//! Bytes a rank: `(N - 1) / N` of the message, the least there is. Hops: `floor(log2 N)`, in one round more where N is
+//! no power of two.
 //!
 //! Source: J. Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing
 //! systems", 1997.

@@ -1,4 +1,6 @@
-//! Chain send-recv: every rank sends to the next one, around the ring; the message in pieces, each with a thread block.
+//! Chain send-recv: for messages of every size that go one rank further on.
+//!
+//! The pieces of a message go at the same time, each by a thread block of its own.
 //!
 //! Bytes a rank: `1` message, the least there is. Hops: `1`.
 

@@ -1,5 +1,7 @@
 //! Recursive doubling all-gather: for small and middle-sized messages, where a rank reaches one other at a time, on
-//! a power of two of ranks. For other numbers see Bruck's.
+//! a power of two of ranks.
+//!
+//! For other numbers of ranks see Bruck's.
 //!
 //! Bytes a rank: `(N - 1) / N` of the message, the least there is. Hops: `log2 N`.
 //!

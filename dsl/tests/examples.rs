@@ -186,6 +186,20 @@ fn examples_cost_what_they_state() {
     assert!(compared > 500, "{compared} worlds");
 }
 
+/// README's table names every example with its kind and with what its comment says that it is good for.
+#[test]
+fn the_readme_lists_the_examples() {
+    let readme = include_str!("../../README.md");
+    for Example { collective, text } in examples() {
+        let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
+        let first = lines.collect::<Vec<_>>().join(" ");
+        let good = first.split_once(": for ").and_then(|(_, good)| good.strip_suffix('.'));
+        let good = good.unwrap_or_else(|| panic!("what is {} good for?", collective.name));
+        let row = format!("| [{0}](examples/{0}.rs) | {1} | {good} |", collective.name, collective.kind);
+        assert!(readme.lines().any(|line| line == row), "README lacks {row}");
+    }
+}
+
 #[test]
 fn formulas_have_the_values_of_arithmetic() {
     let names = |name: &str| (name == "N").then_some(6.0);
