@@ -15,8 +15,6 @@ pub mod cli;
 #[cfg(feature = "cli")]
 pub mod example;
 
-/// What the code that `#[collective]` leaves behind calls; not for users.
 #[doc(hidden)]
-pub mod __private {
-    pub use quadrille_dsl::from_macro as collective;
-}
+#[path = "private.rs"]
+pub mod __private;

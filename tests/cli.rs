@@ -1,9 +1,23 @@
 //! The command line as its users meet it: the built binary, its streams, its files and its exit status.
 
+#[path = "cli/data.rs"]
+mod data;
+#[path = "cli/json.rs"]
+mod json;
+#[path = "cli/kernels.rs"]
+mod kernels;
+#[path = "cli/new.rs"]
+mod new;
+#[path = "cli/schema.rs"]
+mod schema;
+
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+
+/// The kernel cache of the tests.
+const KERNELS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels");
 
 const RING: &str = "examples/ring_all_reduce.rs";
 
@@ -47,6 +61,7 @@ fn quadrille() -> Command {
     for name in ["QUADRILLE_OFFLINE", "NO_COLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
+    command.env("QUADRILLE_KERNEL_CACHE", KERNELS);
     command
 }
 
@@ -85,10 +100,12 @@ impl Ran {
         self
     }
 
-    /// The JSON object that is all of the standard output.
+    /// The JSON object that is all of the standard output, and is as docs/cli.schema.json says.
     #[track_caller]
     fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+        let json = serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"));
+        schema::check(&json).unwrap_or_else(|error| panic!("{error}: {json:#}"));
+        json
     }
 }
 
@@ -119,17 +136,36 @@ fn entries(folder: &Path) -> Vec<String> {
     names
 }
 
+/// Cells of a table's rows, which begin on its third line.
+fn rows(ran: &Ran) -> Vec<Vec<&str>> {
+    ran.stdout.lines().skip(2).map(|line| line.split_whitespace().collect()).collect()
+}
+
 #[test]
 fn check_proves_every_listed_size() {
     let ran = line(&format!("check {RING}")).succeeds();
-    for ranks in [2, 4, 8] {
-        assert!(
-            ran.stdout.contains(&format!("ring_all_reduce on {ranks} ranks: proved; 2 statements")),
-            "{ran:?}"
-        );
-    }
-    assert_eq!(ran.stdout.lines().count(), 3, "{ran:?}");
+    assert!(ran.stdout.starts_with("ring_all_reduce: all_reduce, in place\nranks operations "), "{ran:?}");
+    let rows = rows(&ran);
+    let figures: Vec<_> = rows.iter().map(|row| row[..6].join(" ")).collect();
+    // Ranks, operations, parts of the message sent and received and their bound, hops.
+    assert_eq!(figures, ["2 4 1 1 1 2", "4 24 1.5 1.5 1.5 6", "8 112 1.75 1.75 1.75 14"], "{ran:?}");
+    assert!(ran.stdout.lines().skip(2).all(|line| line.contains(" both ") && line.contains("proved: ")));
     assert!(ran.stderr.is_empty(), "{ran:?}");
+}
+
+#[test]
+fn check_prints_the_whole_report_of_one_size() {
+    let ran = line(&format!("check {RING} --ranks 8")).succeeds();
+    for words in [
+        "ring_all_reduce: all_reduce, 8 ranks, 8 chunks, in place\n",
+        "  traffic     busiest rank sends 1.75, receives 1.75 of the message; lower bound 1.75, met\n",
+        "  hops        14 one after the other",
+        "  order       up the ring from the chunk's rank + 1; the same bits on all ranks",
+        "  called      in place; out of place\n",
+        "  proof       proved: 8 blocks, ",
+    ] {
+        assert!(ran.stdout.contains(words), "no `{words}` in {ran:#?}");
+    }
 }
 
 #[test]
@@ -145,21 +181,70 @@ fn check_counts_what_the_program_does() {
     assert_eq!(json["diagnostics"], serde_json::json!([]));
     let size = &json["sizes"][0];
     assert_eq!(size["ranks"], 5);
+    assert_eq!(size["root"], 0);
+    assert_eq!(size["params"], serde_json::json!({}));
     assert_eq!(size["verdict"], "proved");
     assert_eq!(size["statements"], 2);
     // Two laps of RANKS - 1 hops for each of RANKS chunks.
     assert_eq!(size["operations"], 2 * 4 * 5);
+    assert_eq!(
+        size["called"],
+        serde_json::json!({ "in_place": true, "out_of_place": true, "why_not": null })
+    );
+    let schedule = &size["schedules"][0];
+    assert_eq!((&schedule["schedule"], &schedule["verdict"]), (&1.into(), &"proved".into()));
     for count in ["blocks", "steps", "waits"] {
-        assert!(size[count].as_u64().unwrap() >= 5, "{size}");
+        assert!(schedule[count].as_u64().unwrap() >= 5, "{size}");
     }
-    assert!(size["proof_ms"].as_f64().unwrap() > 0.0);
+    assert!(schedule["proof_ms"].as_f64().unwrap() > 0.0);
+
+    let report = &size["report"];
+    assert_eq!(report["message"], 5);
+    assert_eq!(report["sent"], serde_json::json!([8, 8, 8, 8, 8]));
+    assert_eq!(report["received"], report["sent"]);
+    assert_eq!((report["busiest"].as_f64(), report["bound"].as_f64()), (Some(1.6), Some(1.6)));
+    assert_eq!(report["links"]["chunks"][1], serde_json::json!([0, 0, 8, 0, 0]));
+    assert_eq!((&report["links"]["all"], &report["links"]["used"]), (&20.into(), &5.into()));
+    assert_eq!(report["hops"], serde_json::json!({ "longest": 8, "linked": 1, "one_port": 3 }));
+    let reduction = &report["reduction"];
+    assert_eq!(
+        (&reduction["order"], &reduction["first"]),
+        (&"ring-up".into(), &serde_json::json!({ "shift": 1 }))
+    );
+    assert_eq!((&reduction["reproducible"], &reduction["ranks_differ"]), (&false.into(), &Value::Null));
+    let differing = serde_json::json!({ "rank": 0, "chunk": 1, "expression": "r2 + r3 + r4 + r0 + r1 one after the other" });
+    assert_eq!(reduction["chunks_differ"][1], differing);
+    assert_eq!(report["buffers"], serde_json::json!({ "data": 5 }));
+    assert_eq!(report["unspecified"], serde_json::json!({ "output": 0, "rest": 0, "overwritten": 0 }));
+    assert_eq!((&report["crossing"], &report["multimem"]), (&Value::Null, &false.into()));
+}
+
+#[test]
+fn check_says_how_a_collective_may_be_called() {
+    let ran = line("check examples/one_shot_all_reduce.rs --ranks 4").succeeds();
+    assert!(ran.stdout.contains("  called      not in place: "), "{ran:?}");
+    assert!(ran.stdout.contains("; out of place\n"), "{ran:?}");
+    let ran = line("check examples/one_shot_all_reduce.rs --ranks 4 --format json").succeeds();
+    let called = &ran.json()["sizes"][0]["called"];
+    assert_eq!((&called["in_place"], &called["out_of_place"]), (&false.into(), &true.into()));
+    assert!(called["why_not"].as_str().unwrap().contains("[postcondition]"), "{ran:?}");
+}
+
+#[test]
+fn check_refuses_roots_parameters_and_schedules_that_are_not_there() {
+    line(&format!("check {RING} --root 1"))
+        .fails(2, &["`ring_all_reduce` has no root", "all_reduce", "--root"]);
+    line(&format!("check {RING} --param k=3")).fails(2, &["`k` is no parameter"]);
+    line(&format!("check {RING} --param k")).fails(2, &["NAME=VALUE"]);
+    line(&format!("check {RING} --schedule 2")).fails(2, &["has no schedule 2", "1 to 1"]);
+    line(&format!("check {RING} --schedule 1 --ranks 4")).succeeds();
 }
 
 #[test]
 fn all_ranks_names_the_excluded_sizes() {
     let folder = folder_with(PAIR);
     let ran = in_folder(&folder, "check file.rs::second --all-ranks").succeeds();
-    let verdicts: Vec<_> = ran.stdout.lines().map(|line| line.contains("proved")).collect();
+    let verdicts: Vec<_> = ran.stdout.lines().skip(2).map(|line| line.contains("proved")).collect();
     assert_eq!(verdicts, [false, true, false, true], "{ran:?}");
     assert_eq!(ran.stdout.matches("not admitted: pairs of ranks are needed").count(), 2, "{ran:?}");
     // Asked for by number, the same is an error.
@@ -264,18 +349,23 @@ fn a_world_size_that_does_not_exist_is_bad_usage() {
 
 #[test]
 fn unknown_options_and_values_are_bad_usage() {
-    let cases: [(&str, &[&str]); 14] = [
+    let cases: [(&str, &[&str]); 19] = [
         ("", &["Usage: quadrille [OPTIONS] <COMMAND>"]),
         ("bench", &["unrecognized subcommand 'bench'"]),
         ("check", &["FILE[::NAME]"]),
         ("check RING --topology dgx-h100", &["unexpected argument '--topology'"]),
         ("check RING --ranks 2 --all-ranks", &["cannot be used with"]),
-        ("run RING --dtype f64", &["'f64'", "f32", "bf16"]),
+        ("run RING --dtype f128", &["'f128'", "f32", "bf16"]),
         ("run RING --op product", &["'product'", "sum"]),
+        ("run RING --op premul_sum:x", &["finite numbers, as in `premul_sum:0.5`"]),
         ("run RING --world mars", &["'mars'", "auto", "virtual", "cuda"]),
         ("run RING --bytes lots", &["'lots'", "a whole number and a unit", "1MiB"]),
         ("run RING --bytes 99999999999GiB", &["less than 2^64"]),
-        ("run RING --iterations 0", &["'0'"]),
+        ("run RING --iterations 0", &["'0'", "the number of calls is a whole number from 1"]),
+        ("run RING --seed -1", &["unexpected argument"]),
+        ("run RING --seed=x", &["'x'", "a seed is a whole number from 0 to 2^64 - 1"]),
+        ("new", &["<NAME>"]),
+        ("run RING --output o.npy", &["--input <FILE>"]),
         ("run RING --race-check", &["unexpected argument '--race-check'"]),
         ("compile RING --emit image", &["'image'", "program", "cubin"]),
         ("compile RING --emit ptx --arch gfx90a", &["`gfx90a` is no GPU architecture", "sm_90"]),

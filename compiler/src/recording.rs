@@ -12,6 +12,8 @@ pub mod steps;
 
 mod movement;
 
+pub mod tape;
+
 mod sizes;
 
 pub use movement::{Chunks, EveryRank, RanksOf, Sources};

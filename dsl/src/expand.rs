@@ -1,19 +1,38 @@
-//! The Rust that the macro leaves behind: a fn of the same name that yields the collective, from the text of the
-//! original, which is embedded with its lines and columns.
+//! The Rust that the macro leaves behind: a fn of the same name that yields the collective. It runs the rewritten body;
+//! the text of the original is embedded, with its lines and columns, for messages.
 
 use crate::depth;
 use crate::diagnose::Places;
+use crate::rewrite::{Rewritten, Source, rewrite, schedule};
 use crate::source;
-use crate::syntax::{self, SCHEDULE_ATTRIBUTES};
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
-use quadrille_compiler::diagnostic::SourceFile;
+use crate::syntax::{self, Definition, Notes, Options, SCHEDULE_ATTRIBUTES};
+use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::{Diagnostic, Loc, SourceFile};
+use quadrille_compiler::recording::Size;
 use quote::{ToTokens, quote};
+use std::sync::Arc;
 use syn::{Item, ItemFn, Meta};
 
 /// What `#[collective(options)] item` becomes: the item that yields the collective, once stage 1 has found nothing
 /// wrong for any listed world size; else every finding as an error, and a stub of the item so that its callers get no
 /// second one. What is no Rust is left as it is, for rustc to report.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+    expand_if(options, item, |collective| {
+        collective.check(&collective.ranks).map_err(|findings| findings.list)
+    })
+}
+
+/// As [`expand`], without stage 1: for tests of how wrong collectives run.
+pub fn expand_unproved(options: TokenStream, item: TokenStream) -> TokenStream {
+    expand_if(options, item, |_| Ok(()))
+}
+
+fn expand_if(
+    options: TokenStream,
+    item: TokenStream,
+    check: impl FnOnce(&Collective) -> Result<(), Vec<Diagnostic>>,
+) -> TokenStream {
     let mut places = Places::default();
     if let Some(finding) = depth::too_deep(&item, &mut places) {
         return places.compile_errors(&[finding]);
@@ -29,32 +48,106 @@ pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
         Err(_) => return item,
     };
     let embedded = Embedded::new(&options, &item);
-    let parsed = syntax::parse(options, item.clone(), &[], 0);
-    let checked = parsed.definition.and_then(|definition| {
-        let collective = source::collective(definition, embedded.source.clone());
-        collective.check(&collective.ranks).map_err(|findings| findings.list)
+    let syntax::Parsed { definition, notes, mut places } =
+        syntax::parse(options.clone(), item.clone(), &[], 0);
+    let checked = definition.and_then(|definition| {
+        let definition = Arc::new(definition);
+        let collective = source::collective(definition.clone(), embedded.source.clone());
+        check(&collective)?;
+        Ok(definition)
     });
     match checked {
-        Ok(()) => {
-            let SourceFile { path, first_line, text } = &embedded.source;
-            let (path, text) = (&**path, &**text);
-            leave(
-                &item,
-                quote! {
-                    static COLLECTIVE: ::std::sync::OnceLock<::quadrille::Collective> =
-                        ::std::sync::OnceLock::new();
-                    COLLECTIVE
-                        .get_or_init(|| ::quadrille::__private::collective(#text, #path, #first_line))
-                        .clone()
-                },
-            )
+        Ok(definition) => {
+            let again = if embedded.laid_out { None } else { embedded.read_again() };
+            let source = source_of(options, &item, &definition, &notes);
+            let source = Source { again: again.as_ref().map(|(_, again)| again), ..source };
+            let rewritten = rewrite(&source, &mut places);
+            // Text that is read in another way than the tokens serves no place.
+            let mut again = again.filter(|(_, again)| again.sites.len() == rewritten.sites.len());
+            if let Some((again, _)) = &mut again {
+                // They stand outside the text.
+                again.options.schedules.clone_from(&definition.options.schedules);
+            }
+            let (definition, sites) = match &again {
+                Some((definition, again)) => (definition, &again.sites),
+                None => (&*definition, &rewritten.sites),
+            };
+            leave(&item, compiled(&item.sig.ident, definition, &rewritten, sites, &embedded.source))
         }
         Err(findings) => {
-            let errors = parsed.places.compile_errors(&findings);
+            let errors = places.compile_errors(&findings);
             let stub = leave(&item, quote!(::core::panic!("the collective has errors")));
             quote!(#errors #stub)
         }
     }
+}
+
+/// What of a parsed collective is rewritten.
+fn source_of<'a>(
+    options: TokenStream,
+    item: &'a ItemFn,
+    definition: &'a Definition,
+    notes: &'a Notes,
+) -> Source<'a> {
+    let sizes = Size::ALL.map(|size| syntax::size(options.clone(), size));
+    let params = definition.options.params.iter().map(|param| param.name.as_str()).collect();
+    Source { sizes, item, params, notes, again: None }
+}
+
+/// The body of the item: the rewritten fn, and the collective that runs it.
+fn compiled(
+    name: &Ident,
+    definition: &Definition,
+    rewritten: &Rewritten,
+    sites: &[Loc],
+    source: &SourceFile,
+) -> TokenStream {
+    let SourceFile { path, first_line, text } = source;
+    let (path, text, fn_name) = (&**path, &**text, &definition.name);
+    let Options { kind, ranks, in_place, divisible, only, reproducible, root, params, schedules, size_locs } =
+        &definition.options;
+    let kind = Ident::new(&format!("{kind:?}"), Span::call_site());
+    let params = params.iter().map(|param| {
+        let (name, values) = (&param.name, &param.values);
+        quote!((#name, &[#(#values),*]))
+    });
+    let schedules = schedules.iter().map(schedule);
+    let (name_place, size_places) = (place(definition.name_loc), size_locs.map(place));
+    let Rewritten { sizes, body, calls, .. } = rewritten;
+    let places = sites.iter().map(|site| place(*site));
+    quote! {
+        #[allow(clippy::all, non_snake_case, reason = "made from a body that is checked as it was written")]
+        #body
+        ::quadrille::__private::Body {
+            name: #fn_name,
+            name_place: #name_place,
+            size_places: [#(#size_places),*],
+            kind: ::quadrille::__private::Kind::#kind,
+            in_place: #in_place,
+            divisible: #divisible,
+            reproducible: #reproducible,
+            root: #root,
+            params: &[#(#params),*],
+            schedules: const { &[#(#schedules),*] },
+            ranks: &[#(#ranks),*],
+            only: #only,
+            calls: #calls,
+            path: #path,
+            first_line: #first_line,
+            text: #text,
+            places: &[#(#places),*],
+            sizes: [#(#sizes),*],
+            body: #name,
+        }
+        .collective()
+    }
+}
+
+/// A place as numbers.
+pub(crate) fn place(loc: Loc) -> TokenStream {
+    let numbers = [loc.start.line, loc.start.column, loc.end.line, loc.end.column];
+    let numbers = numbers.map(Literal::u32_unsuffixed);
+    quote!([#(#numbers),*])
 }
 
 /// The item with another body; it keeps its name, visibility and the attributes that are Rust's.
@@ -77,6 +170,8 @@ fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
 /// The fn's own text with its attribute.
 struct Embedded {
     source: SourceFile,
+    /// Whether the text has the lines and columns of the file.
+    laid_out: bool,
 }
 
 impl Embedded {
@@ -94,6 +189,7 @@ impl Embedded {
             }
             says_the_same(&page.text, options, &tokens).then_some(page.text)
         });
+        let laid_out = text.is_some();
         // A fn that another macro made has no text of its own.
         let text = text.unwrap_or_else(|| {
             let (options, tokens) = (visible(options.clone()), visible(tokens));
@@ -104,7 +200,26 @@ impl Embedded {
             first_line: attribute.start().line as u32,
             text: text.into(),
         };
-        Embedded { source }
+        Embedded { source, laid_out }
+    }
+
+    /// The collective with its places in the embedded text, where the tokens have others; `None` where the text is
+    /// none.
+    fn read_again(&self) -> Option<(Definition, Rewritten)> {
+        // rustc's own lexer gives every token of a text one place.
+        proc_macro2::fallback::force();
+        let read = || {
+            let lines_before = self.source.first_line.saturating_sub(1);
+            let mut item = syn::parse_str::<ItemFn>(&self.source.text).ok()?;
+            let options = source::take_options(&mut item)?;
+            let parsed = syntax::parse(options.clone(), item.clone(), &[], lines_before);
+            let (definition, mut places) = (parsed.definition.ok()?, parsed.places);
+            let again = rewrite(&source_of(options, &item, &definition, &parsed.notes), &mut places);
+            Some((definition, again))
+        };
+        let again = read();
+        proc_macro2::fallback::unforce();
+        again
     }
 }
 

@@ -4,8 +4,8 @@
 //! tokens --parse--> Definition --program--> Program
 //! ```
 //!
-//! One parser and one evaluator serve the macro ([`expand`]), the command line ([`parse_file`]) and the item that the
-//! macro leaves behind ([`from_macro`]), so that all three report the same findings in the same words.
+//! One parser and one evaluator serve the macro ([`expand`]) and the command line ([`parse_file`]), so that both report
+//! the same findings in the same words. What the macro leaves behind needs neither: it is compiled Rust.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -18,9 +18,11 @@ mod syntax;
 
 mod eval;
 
+mod rewrite;
+
 mod expand;
 
 mod source;
 
-pub use expand::expand;
-pub use source::{from_macro, parse_file};
+pub use expand::{expand, expand_unproved};
+pub use source::parse_file;

@@ -95,29 +95,8 @@ impl Found {
     fn item_fn(&mut self, mut item: ItemFn, source: &SourceFile) {
         let Some(options) = take_options(&mut item) else { return };
         match syntax::parse(options, item, &[], 0).definition {
-            Ok(definition) => self.collectives.push(collective(definition, source.clone())),
+            Ok(definition) => self.collectives.push(collective(Arc::new(definition), source.clone())),
             Err(findings) => self.findings.extend(findings),
-        }
-    }
-}
-
-/// The collective whose fn the macro found at line `line` of `file`, from the fn's text with its attribute.
-///
-/// # Panics
-/// If the text is no collective; the macro embeds only what it has parsed.
-pub fn from_macro(text: &str, file: &str, line: u32) -> Collective {
-    let source = SourceFile { path: file.into(), first_line: line, text: text.into() };
-    let parsed =
-        syn::parse_str::<ItemFn>(text).map_err(|error| Places::new(line.saturating_sub(1)).syntax(error));
-    let definition = parsed.and_then(|mut item| {
-        let options = take_options(&mut item).unwrap_or_default();
-        syntax::parse(options, item, &[], line.saturating_sub(1)).definition
-    });
-    match definition {
-        Ok(definition) => collective(definition, source),
-        Err(list) => {
-            let findings = Diagnostics { list, source: Some(source) };
-            panic!("the text embedded by `#[collective(..)]` is no collective:\n{findings}")
         }
     }
 }
@@ -150,7 +129,7 @@ fn is_quadrille(path: &syn::Path, name: &str) -> bool {
 }
 
 /// A parsed fn as a collective.
-pub(crate) fn collective(definition: Definition, source: SourceFile) -> Collective {
+pub(crate) fn collective(definition: Arc<Definition>, source: SourceFile) -> Collective {
     let options = &definition.options;
     Collective {
         name: definition.name.clone(),
@@ -169,7 +148,7 @@ pub(crate) fn collective(definition: Definition, source: SourceFile) -> Collecti
 }
 
 struct Parsed {
-    definition: Definition,
+    definition: Arc<Definition>,
     source: SourceFile,
 }
 

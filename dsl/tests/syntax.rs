@@ -309,21 +309,6 @@ fn files() {
     assert!(found(&long).unwrap_err().to_string().contains("more than 100 levels of nesting"));
 }
 
-/// What the macro embeds evaluates to the same program as the file, in the file's lines and columns.
-#[test]
-fn embedded_text_keeps_its_place() {
-    let item = "    #[quadrille::collective(all_reduce, ranks = [2])]\n    fn f() {\n        output[..][0] = input[0][0];\n    }";
-    let file = quadrille_dsl::parse_file("a.rs", &format!("mod m {{\n\n{item}\n}}")).unwrap().remove(0);
-    let embedded = quadrille_dsl::from_macro(item, "a.rs", 3);
-    let setting = file.setting(2);
-    let (file, embedded) =
-        (file.evaluate.program(&setting).unwrap(), embedded.evaluate.program(&setting).unwrap());
-    assert_eq!(file.to_string(), embedded.to_string());
-    assert_eq!(file.name_loc, embedded.name_loc);
-    assert_eq!(embedded.statements[0].text, "output[..][0] = input[0][0];");
-    assert_eq!(embedded.statements[0].loc.to_string(), "5:9");
-}
-
 #[test]
 fn text_without_tokens() {
     let wrong = "from here on this is no Rust text [syntax]";

@@ -106,7 +106,7 @@ impl Message {
     }
 
     /// The bytes of chunk `chunk` of a buffer.
-    fn chunk_bytes(&self, chunk: u32) -> Range<usize> {
+    pub fn chunk_bytes(&self, chunk: u32) -> Range<usize> {
         let (unit, position) = (chunk / self.shape.chunks, chunk % self.shape.chunks);
         let edge = |position: u32| {
             let within = (u64::from(position) * self.chunk_elements()).min(self.count);
@@ -116,7 +116,7 @@ impl Message {
     }
 
     /// What a chunk of a rank's output must hold.
-    fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
+    pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
         let promised = self.contract.as_ref().and_then(|contract| contract.expected(rank, chunk));
         promised.unwrap_or_else(|| self.shape.expected(rank, chunk))
     }
@@ -183,12 +183,16 @@ impl Message {
     ///
     /// `inputs` are as [`Message::inputs`] makes them. What is missing there is missing in the results.
     pub fn reference(&self, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
-        // A kind speaks of whole units.
-        let message = match self.contract {
+        self.coarsest().reference_by_chunk(op, inputs)
+    }
+
+    /// The same message in the largest chunks of which each is expected to hold one thing: a kind speaks of whole units,
+    /// a custom collective of its own chunks.
+    pub fn coarsest(&self) -> Message {
+        match self.contract {
             Some(_) => self.clone(),
             None => Message { shape: in_units(&self.shape), divisible: true, ..self.clone() },
-        };
-        message.reference_by_chunk(op, inputs)
+        }
     }
 
     fn reference_by_chunk(&self, op: RedOp, inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {

@@ -2,8 +2,8 @@
 
 use crate::communicator::{Communicator, GroupHandle};
 use crate::error::Error;
-use crate::nvrtc::{self, Arch, Code, Features};
-use crate::world::Shared;
+use crate::nvrtc::{self, Arch, Code, Compiled, Features};
+use crate::world::{Shared, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
@@ -12,6 +12,7 @@ use quadrille_compiler::kind::Shape;
 use quadrille_vgpu::Module;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,17 +47,40 @@ pub(crate) struct Loaded {
 pub struct LoadTimes {
     /// Evaluating, proving, lowering and emitting.
     pub lower: Duration,
-    /// NVRTC, and reading its PTX.
+    /// NVRTC or the kernel cache, and reading the PTX.
     pub compile: Duration,
+    /// Texts that NVRTC compiled.
+    pub compiled: u32,
+    /// Texts that the kernel cache had compiled.
+    pub cached: u32,
+}
+
+impl AddAssign for LoadTimes {
+    fn add_assign(&mut self, other: LoadTimes) {
+        self.lower += other.lower;
+        self.compile += other.compile;
+        self.compiled += other.compiled;
+        self.cached += other.cached;
+    }
 }
 
 /// What a world has loaded.
 #[derive(Default)]
 pub(crate) struct Cache {
+    /// What is kept beyond the world.
+    disk: Option<nvrtc::Cache>,
     /// Holding a collective keeps its evaluator's address from being used for another.
     collectives: Vec<(Collective, DType, RedOp, Arc<Loaded>)>,
     /// By CUDA text.
     modules: HashMap<String, Arc<Module>>,
+}
+
+impl World {
+    /// From now on, what this world compiles is kept in `cache` and taken from it. Without this a world compiles
+    /// everything itself.
+    pub fn keep_kernels(&self, cache: nvrtc::Cache) {
+        self.shared.cache().disk = Some(cache);
+    }
 }
 
 impl Communicator {
@@ -118,10 +142,10 @@ impl Shared {
         let program = collective.program(self.ranks())?;
         let cuda = collective.cuda(&self.domain(), dtype, op)?;
         let lower = started.elapsed();
-        let (loaded, compile) =
+        let (loaded, times) =
             cache.compile(collective.name.clone(), program.shape, program.divisible, cuda)?;
         cache.collectives.push((collective.clone(), dtype, op, loaded.clone()));
-        Ok((loaded, LoadTimes { lower, compile }))
+        Ok((loaded, LoadTimes { lower, ..times }))
     }
 }
 
@@ -146,15 +170,18 @@ impl Cache {
         shape: Shape,
         divisible: bool,
         cuda: Cuda,
-    ) -> Result<(Arc<Loaded>, Duration), Error> {
+    ) -> Result<(Arc<Loaded>, LoadTimes), Error> {
         let hash = cuda.hash();
         let file = format!("{}.{hash:016x}.cu", cuda.entry);
         let started = Instant::now();
+        let mut times = LoadTimes::default();
         let module = match self.modules.get(&cuda.text) {
             Some(module) => module.clone(),
             None => {
                 let options = nvrtc::Options { arch: VIRTUAL_ARCH, kind: nvrtc::Kind::Ptx, name: &file };
-                let image = nvrtc::compile(&cuda.text, &options).map_err(Error::Compile)?;
+                let compiled = nvrtc::compile_with(self.disk.as_ref(), &cuda.text, &options);
+                let Compiled { image, hit } = compiled.map_err(Error::Compile)?;
+                *(if hit { &mut times.cached } else { &mut times.compiled }) += 1;
                 let Code::Ptx(ptx) = &image.code else {
                     return Err(Error::NoPtx { program: name });
                 };
@@ -166,7 +193,8 @@ impl Cache {
                 module
             }
         };
-        Ok((Arc::new(Loaded { name, shape, divisible, hash, cuda, file, module }), started.elapsed()))
+        times.compile = started.elapsed();
+        Ok((Arc::new(Loaded { name, shape, divisible, hash, cuda, file, module }), times))
     }
 }
 

@@ -6,6 +6,7 @@
 //! | provision | [`provide`] | [`find`], else fetches the wheel into Quadrille's cache; then loads |
 //! | load | within [`compile`], [`version`], [`supported`] | once a process, whichever thread comes first |
 //! | compile | [`compile`] | CUDA C++ text to PTX or a cubin |
+//! | remember | [`Cache`] | keeps what was compiled on disk, for those who ask for it |
 //!
 //! No GPU and no CUDA installation is needed for any of it. The places, in order; the first that has a
 //! libnvrtc of CUDA 13 or 12 with its builtins library beside it is taken:
@@ -25,6 +26,7 @@
 //! `libnvrtc.so` before any SONAME and so can get another one from the loader's path: that is detected, and is
 //! an error rather than a silent use of the wrong compiler.
 
+mod cache;
 mod compile;
 mod error;
 mod find;
@@ -32,6 +34,7 @@ mod load;
 mod provide;
 mod tool;
 
+pub use cache::{Cache, Compiled, compile_with};
 pub use compile::{Arch, Code, CompileError, Features, Image, Kind, Options, ParseArchError, Text, compile};
 pub use error::{Absence, Looked, NvrtcError, WheelProblem};
 pub use find::{Found, Source, Version, cache, driver, find, offline};
@@ -41,6 +44,7 @@ pub use tool::ToolError;
 
 #[cfg(test)]
 mod tests {
+    mod cache;
     mod compile;
     mod find;
     mod process;

@@ -130,8 +130,7 @@ impl Session {
             let mut kernels = Vec::new();
             for communicator in &self.communicators {
                 let (kernel, times) = communicator.load_timed(job.collective, job.dtype, job.op)?;
-                load.lower += times.lower;
-                load.compile += times.compile;
+                load += times;
                 kernels.push(kernel);
             }
             prepared.push(self.prepare(kernels, job.inputs)?);

@@ -1,6 +1,7 @@
 //! `quadrille compile`: the text or file of any stage. Everything is produced before anything is written.
 
 use crate::cli::failure::Failure;
+use crate::cli::files::{self, FileSet, WriteError};
 use crate::cli::output::{Format, Output};
 use crate::cli::{ranks, run, source};
 use clap::{Args, ValueEnum};
@@ -9,7 +10,6 @@ use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::DType;
 use quadrille_runtime::nvrtc;
 use serde::Serialize;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// The arguments of `compile`.
@@ -95,28 +95,6 @@ pub(crate) enum StageError {
         "{dtype} kernels need sm_{least} or newer, and --arch is {arch}\nhelp: use --arch sm_90, or another --dtype"
     )]
     Arch { dtype: DType, least: u32, arch: nvrtc::Arch },
-}
-
-/// Files that cannot be written. None of them was.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot {doing} {}: {source}; nothing was written\nhelp: name a folder that can be written, as in -o out", path.display())]
-pub(crate) struct WriteError {
-    /// What was tried, as a verb.
-    doing: &'static str,
-    /// The file or folder.
-    path: PathBuf,
-    /// What the system said.
-    source: io::Error,
-}
-
-impl WriteError {
-    /// A full disk is the machine's, every other reason the user's.
-    pub(crate) fn status(&self) -> u8 {
-        match self.source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::MACHINE,
-            _ => Failure::USAGE,
-        }
-    }
 }
 
 /// A stage's result.
@@ -218,43 +196,15 @@ fn image(
     }
     nvrtc::provide(nvrtc::announce)?;
     let name = format!("{}.cu", collective.name);
-    let image = nvrtc::compile(&cuda.text, &nvrtc::Options { arch: compile.arch, kind, name: &name })?;
-    Ok(image.code.bytes().to_vec())
+    let options = nvrtc::Options { arch: compile.arch, kind, name: &name };
+    let compiled = nvrtc::compile_with(nvrtc::Cache::from_env().as_ref(), &cuda.text, &options)?;
+    Ok(compiled.image.code.bytes().to_vec())
 }
 
-/// Writes every file under a temporary name beside its place, then renames them all.
+/// Writes every file, or none.
 fn write(folder: &Path, name: &str, artifacts: &[Artifact]) -> Result<Vec<PathBuf>, WriteError> {
-    let failed = |doing: &'static str, path: &Path| {
-        let path = path.to_owned();
-        move |source: io::Error| WriteError { doing, path, source }
-    };
-    std::fs::create_dir_all(folder).map_err(failed("create the folder", folder))?;
-    let mut ready = Vec::new();
-    for Artifact { stage, bytes } in artifacts {
-        let path = folder.join(format!("{name}.{}", stage.extension()));
-        if path.is_dir() {
-            return Err(failed("write", &path)(io::ErrorKind::IsADirectory.into()));
-        }
-        let mut file = temporary(folder).map_err(failed("write into", folder))?;
-        file.write_all(bytes).and_then(|()| file.flush()).map_err(failed("write", &path))?;
-        ready.push((file, path));
-    }
-    let mut paths = Vec::new();
-    for (file, path) in ready {
-        file.persist(&path).map_err(|error| failed("write", &path)(error.error))?;
-        paths.push(path);
-    }
-    Ok(paths)
-}
-
-/// A file that goes when it is dropped, and may be read by whoever the process lets read its files.
-fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".quadrille-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    files::create_folder(folder)?;
+    let path = |artifact: &Artifact| folder.join(format!("{name}.{}", artifact.stage.extension()));
+    FileSet::reserve(artifacts.iter().map(path), true)?
+        .publish(artifacts.iter().map(|artifact| &artifact.bytes))
 }

@@ -1,9 +1,11 @@
 //! Why a command did not succeed, and the exit status that follows.
 
-use crate::cli::compile::{StageError, WriteError};
+use crate::cli::compile::StageError;
+use crate::cli::files::WriteError;
+use crate::cli::new::NewError;
 use crate::cli::output::{JsonDiagnostic, json_diagnostics};
 use crate::cli::ranks::NotAdmitted;
-use crate::cli::run::RunFailure;
+use crate::cli::run::{FilesError, RunFailure};
 use crate::cli::setting::SettingError;
 use crate::cli::source::SourceError;
 use quadrille_compiler::diagnostic::Diagnostics;
@@ -34,6 +36,12 @@ pub(crate) enum Failure {
     /// Files cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The user's data files cannot be used.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// There is no new crate.
+    #[error(transparent)]
+    New(#[from] NewError),
     /// There is no NVRTC.
     #[error(transparent)]
     Nvrtc(#[from] NvrtcError),
@@ -64,8 +72,10 @@ impl Failure {
             | Failure::Source(_)
             | Failure::Ranks(_)
             | Failure::Setting(_)
-            | Failure::Stage(_) => Failure::USAGE,
+            | Failure::Stage(_)
+            | Failure::Files(_) => Failure::USAGE,
             Failure::Write(error) => error.status(),
+            Failure::New(error) => error.status(),
             Failure::Nvrtc(_) | Failure::Doctor(_) => Failure::MACHINE,
             Failure::Compile(error) => match error {
                 CompileError::Nvrtc(_) => Failure::MACHINE,

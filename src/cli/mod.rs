@@ -5,6 +5,8 @@ mod check;
 mod compile;
 mod doctor;
 mod failure;
+mod files;
+mod new;
 mod output;
 mod progress;
 mod ranks;
@@ -12,6 +14,7 @@ pub(crate) mod run;
 mod setting;
 mod size;
 mod source;
+mod tensors;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
@@ -49,6 +52,8 @@ enum Command {
     Compile(compile::Compile),
     /// Prove, compile and execute a collective, and check its results against an exact reference
     Run(run::Run),
+    /// Make a small crate with one collective, its test and snapshot
+    New(new::New),
     /// Say what is on this machine, what is missing, and how to get it
     Doctor,
 }
@@ -64,6 +69,7 @@ pub fn main() -> ExitCode {
         Command::Check(check) => finish(format, "check", |out| check::check(&check, out)),
         Command::Compile(compile) => finish(format, "compile", |out| compile::compile(&compile, out)),
         Command::Run(run) => finish(format, "run", |out| run::file(&run, out)),
+        Command::New(new) => finish(format, "new", |out| new::new(&new, out)),
         Command::Doctor => finish(format, "doctor", doctor::doctor),
     }
 }

@@ -1,21 +1,23 @@
 //! `quadrille run`: proves, compiles, executes, checks against the exact reference, and prints the table.
 
+mod calls;
+mod files;
+mod table;
+
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use crate::cli::progress::Progress;
 use crate::cli::{ranks, size, source};
+use calls::{Calls, Compared, Data};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+pub(crate) use files::FilesError;
+use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_runtime::data::{Comparison, Message, Pattern};
-use quadrille_runtime::{
-    Bandwidth, CudaAbsence, Error, LoadTimes, Options as WorldOptions, World, gpus, nvrtc,
-};
-use serde::Serialize;
+use quadrille_runtime::data::Message;
+use quadrille_runtime::{CudaAbsence, Error, Options as WorldOptions, World, gpus, nvrtc};
 use serde_json::json;
-use std::num::NonZeroU32;
-use std::time::Duration;
+use table::{Row, Times};
 
 /// The arguments of `run`.
 #[derive(Debug, Args)]
@@ -33,7 +35,7 @@ pub(crate) struct Options {
     /// World size [default: the largest listed one up to 8, or 8]
     #[arg(long, value_name = "N")]
     ranks: Option<ranks::Ranks>,
-    /// Message size, as nccl-tests counts it: the larger of one rank's input and output
+    /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     bytes: size::Bytes,
     #[command(flatten)]
@@ -41,12 +43,14 @@ pub(crate) struct Options {
     /// Where to run
     #[arg(long, value_enum, default_value_t = WorldOption::Auto)]
     world: WorldOption,
-    /// Seed of the test data and of the virtual GPUs' warp scheduling
-    #[arg(long, default_value_t = 0)]
+    /// Decides the test data, and the order in which the warps of virtual GPUs run
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = seed)]
     seed: u64,
-    /// Calls in a row, each with other data; every one is checked, the time is their mean
-    #[arg(long, value_name = "N", default_value = "1")]
-    iterations: NonZeroU32,
+    /// Calls in a row, each with other test data; every one is checked, the time is their mean
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = iterations)]
+    iterations: u32,
+    #[command(flatten)]
+    files: FileOptions,
 }
 
 /// Element type and operator.
@@ -55,13 +59,22 @@ pub(crate) struct Element {
     /// Element type
     #[arg(long, default_value = "bf16", value_parser = names(DType::ALL.map(DType::name)).try_map(|s| s.parse::<DType>()))]
     pub(crate) dtype: DType,
-    /// Reduction operator
-    #[arg(long, default_value = "sum", value_parser = names(RedOp::ALL.map(RedOp::name)).try_map(|s| s.parse::<RedOp>()))]
+    /// Reduction operator: sum, prod, min, max, avg, or premul_sum with a factor, as in premul_sum:0.5
+    #[arg(long, default_value = "sum")]
     pub(crate) op: RedOp,
 }
 
 fn names<const N: usize>(names: [&'static str; N]) -> PossibleValuesParser {
     PossibleValuesParser::new(names)
+}
+
+fn seed(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "a seed is a whole number from 0 to 2^64 - 1")
+}
+
+fn iterations(text: &str) -> Result<u32, &'static str> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or("the number of calls is a whole number from 1 to 2^32 - 1")
 }
 
 /// `--world`.
@@ -83,7 +96,7 @@ pub(crate) enum RunFailure {
     #[error(transparent)]
     Runtime(Error),
     /// Results differ from the reference.
-    #[error("wrong results in {wrong} of {calls} calls; in call {call}, {comparison}")]
+    #[error("wrong results in {wrong} of {calls} calls; in call {call}, {compared}")]
     Wrong {
         /// Calls with wrong results.
         wrong: u32,
@@ -92,12 +105,12 @@ pub(crate) enum RunFailure {
         /// The first one with wrong results, from 1.
         call: u32,
         /// What is wrong in it.
-        comparison: Comparison,
+        compared: Box<Compared>,
     },
     /// The machine has not the memory.
     #[error(
         "{ranks} virtual GPUs with messages of {bytes} bytes need about {} MiB of memory, and this machine has {} MiB \
-         left\nhelp: choose a smaller --bytes or --ranks",
+         left\nhelp: choose smaller messages (--bytes, or the files of --input) or fewer --ranks",
         need >> 20,
         available >> 20
     )]
@@ -138,22 +151,6 @@ impl From<Error> for Failure {
 /// What the times are.
 const CLOCK: &str = "wall time of the virtual GPUs on this CPU, not a GPU figure";
 
-/// A row of the table.
-#[derive(Debug, Serialize)]
-struct Row {
-    bytes: u64,
-    count: u64,
-    dtype: &'static str,
-    op: &'static str,
-    ranks: u32,
-    /// Mean of the calls.
-    time_us: f64,
-    algbw: f64,
-    busbw: f64,
-    /// Wrong elements over all ranks and calls.
-    wrong: u64,
-}
-
 /// `quadrille run FILE`.
 pub(crate) fn file(run: &Run, out: &mut Output) -> Result<(), Failure> {
     let collective = source::load(&run.file)?;
@@ -177,43 +174,58 @@ pub(crate) fn collective(
     out.field("iterations", options.iterations);
     out.field("clock", CLOCK);
     // Judged before anything is fetched or allocated.
-    let dtype = options.element.dtype;
     let program = collective.program(ranks)?;
-    let count = collective.kind.count(options.bytes.0, dtype, ranks);
+    let files = Files::open(&program, &options.files)?;
+    let (dtype, count) = match &files {
+        Some(files) => (files.dtype, files.count),
+        None => {
+            let dtype = options.element.dtype;
+            (dtype, collective.kind.count(options.bytes.0, dtype, ranks))
+        }
+    };
     enough_memory(ranks, collective.kind.bytes(count, dtype, ranks))?;
     collective.verified(&world.domain())?;
+    let message = Message::new(&program, count, dtype);
+    let (data, outputs) = match files {
+        Some(files) => {
+            out.field("inputs", files.described());
+            let (inputs, outputs) = files.read()?;
+            (Data::Files(inputs), outputs)
+        }
+        None => (Data::Generated { seed: options.seed }, None),
+    };
     out.line(format!("{}: {why}", world.describe()));
     let nvrtc = nvrtc::provide(nvrtc::announce)?;
     out.field(
         "nvrtc",
         json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }),
     );
-    let calls = Calls { collective, options, message: Message::new(&program, count, dtype), count };
+    if let Some(cache) = nvrtc::Cache::from_env() {
+        world.keep_kernels(cache);
+    }
+    let calls = Calls { collective, message, op: options.element.op, total: options.iterations, data };
     let ran = calls.run(&world)?;
-    let row = calls.row(&world, &ran);
-    table(&row, collective, out);
-    let LoadTimes { lower, compile } = ran.load;
-    out.line(format!(
-        "# proved, lowered and emitted in {:.2} ms; compiled by NVRTC {} in {:.0} ms",
-        lower.as_secs_f64() * 1e3,
-        nvrtc.version,
-        compile.as_secs_f64() * 1e3,
-    ));
+    let row = Row::new(&calls, ranks, &ran);
+    let times = Times::new(ran.load, nvrtc.version);
+    row.print(collective, out);
+    times.print(out);
     out.line(format!("# time is the {CLOCK}"));
     out.field("rows", [&row]);
-    let total = options.iterations.get();
-    match ran.first_wrong {
-        None => {
-            let (s, elements) = (if total == 1 { "" } else { "s" }, ran.compared);
-            out.line(format!(
-                "# correct: all {elements} elements of {total} call{s} equal the exact reference"
-            ));
-            Ok(())
-        }
-        Some((call, comparison)) => {
-            Err(RunFailure::Wrong { wrong: ran.wrong_calls, calls: total, call, comparison }.into())
-        }
+    out.field("times", &times);
+    out.field("compared", ran.compared.described(ran.elements, row.wrong));
+    if let Some((call, compared)) = ran.first_wrong {
+        let (wrong, calls) = (ran.wrong_calls, options.iterations);
+        return Err(RunFailure::Wrong { wrong, calls, call, compared: Box::new(compared) }.into());
     }
+    out.line(ran.compared.success(ran.elements, options.iterations));
+    if let Some(outputs) = outputs {
+        let paths = outputs.publish(&ran.outputs)?;
+        for path in &paths {
+            out.line(format!("# wrote {}", path.display()));
+        }
+        out.field("outputs", paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>());
+    }
+    Ok(())
 }
 
 /// The world, and why it was taken.
@@ -247,82 +259,4 @@ fn available_memory() -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     kib.checked_mul(1024)
-}
-
-/// Calls with equal arguments and different data.
-struct Calls<'a> {
-    collective: &'a Collective,
-    options: &'a Options,
-    message: Message,
-    count: u64,
-}
-
-/// What the calls gave.
-#[derive(Default)]
-struct Ran {
-    load: LoadTimes,
-    execute: Duration,
-    compared: u64,
-    wrong: u64,
-    wrong_calls: u32,
-    /// Number from 1.
-    first_wrong: Option<(u32, Comparison)>,
-}
-
-impl Calls<'_> {
-    fn run(&self, world: &World) -> Result<Ran, Failure> {
-        let Calls { collective, options, message, .. } = self;
-        let Element { dtype, op } = options.element;
-        let session = world.session()?;
-        let mut ran = Ran::default();
-        let total = options.iterations.get();
-        for call in 1..=total {
-            // Any 32 bits of the seed will do.
-            let shift = (options.seed as u32).wrapping_add(call - 1);
-            let inputs = message.inputs(Pattern::OneHot { shift });
-            let progress = Progress::start(format!("call {call} of {total} on virtual GPUs"));
-            let run = session.run(collective, dtype, op, &inputs)?;
-            drop(progress);
-            ran.load.lower += run.load.lower;
-            ran.load.compile += run.load.compile;
-            ran.execute += run.execute;
-            let comparison = message.compare(&message.reference(op, &inputs), &run.outputs);
-            ran.compared += comparison.elements;
-            ran.wrong += comparison.wrong;
-            if comparison.wrong > 0 {
-                ran.wrong_calls += 1;
-                ran.first_wrong.get_or_insert((call, comparison));
-            }
-        }
-        Ok(ran)
-    }
-
-    fn row(&self, world: &World, ran: &Ran) -> Row {
-        let Element { dtype, op } = self.options.element;
-        let (kind, ranks) = (self.collective.kind, world.ranks());
-        let bytes = kind.bytes(self.count, dtype, ranks);
-        let time = ran.execute / self.options.iterations.get();
-        let Bandwidth { algbw, busbw } = Bandwidth::new(kind, ranks, bytes, time);
-        let time_us = time.as_secs_f64() * 1e6;
-        let (dtype, op) = (dtype.name(), op.name());
-        Row { bytes, count: self.count, dtype, op, ranks, time_us, algbw, busbw, wrong: ran.wrong }
-    }
-}
-
-/// nccl-tests' table.
-fn table(row: &Row, collective: &Collective, out: &mut Output) {
-    let Row { bytes, count, dtype, op, ranks, time_us, algbw, busbw, wrong } = row;
-    let place = if collective.in_place { "in place" } else { "out of place" };
-    out.line(format!("# {} ({}, {place})", collective.name, collective.kind));
-    out.line(format!(
-        "#{:>11} {:>12} {:>6} {:>6} {:>6} {:>12} {:>8} {:>8} {:>7}",
-        "size", "count", "type", "redop", "ranks", "time", "algbw", "busbw", "#wrong"
-    ));
-    out.line(format!(
-        "#{:>11} {:>12} {:>6} {:>6} {:>6} {:>12} {:>8} {:>8}",
-        "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)"
-    ));
-    out.line(format!(
-        "{bytes:>12} {count:>12} {dtype:>6} {op:>6} {ranks:>6} {time_us:>12.1} {algbw:>8.4} {busbw:>8.4} {wrong:>7}"
-    ));
 }

@@ -6,6 +6,7 @@ mod files;
 mod operators;
 mod runs;
 mod snapshots;
+mod variants;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
             trials.extend(snapshots::trials(&programs));
             trials.extend(runs::trials(&programs));
             trials.extend(operators::trials(&programs));
+            trials.extend(variants::trials(&programs));
             trials.extend(alignment::trials(&programs));
         }
         Err(problem) => trials.push(Trial::test("programs", move || Err(problem.into()))),

@@ -54,7 +54,10 @@ impl Wanted {
 
 fn session(ranks: u32) -> Result<Session, Failed> {
     nvrtc::provide(nvrtc::announce)?;
-    Ok(World::virtual_gpus(ranks)?.session()?)
+    let world = World::virtual_gpus(ranks)?;
+    // The texts are those of the run before, as a rule.
+    world.keep_kernels(nvrtc::Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels")));
+    Ok(world.session()?)
 }
 
 /// Every count, on communicators that live on from call to call: all shifts, so that every rank contributes every

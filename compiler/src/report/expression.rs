@@ -1,7 +1,6 @@
 //! Expressions of values: compared, recognized, shown in brief. Those of results have every contribution once, so
 //! that walking them costs as many steps as they have contributions.
 
-use crate::ids::Rank;
 use crate::verify::values::{Node, ValueId, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -11,59 +10,67 @@ const SHOWN: usize = 8;
 
 /// Tells which expressions give the same bits. Addition is commutative, so the first two terms may be exchanged.
 pub(super) struct Classes {
-    /// Whether inputs of one rank are told apart by their chunk.
     chunks: bool,
-    of: FxHashMap<ValueId, u32>,
-    known: FxHashMap<Class, u32>,
-}
-
-#[derive(PartialEq, Eq, Hash)]
-enum Class {
-    Unknown,
-    Input(Rank, Option<u32>),
-    Sum(SmallVec<[u32; 2]>),
+    /// By value: equal numbers are equal bits. Made when two values first differ.
+    of: Option<Vec<u32>>,
 }
 
 impl Classes {
     /// `chunks`: whether inputs of one rank are told apart by their chunk.
     pub(super) fn new(chunks: bool) -> Classes {
-        Classes { chunks, of: FxHashMap::default(), known: FxHashMap::default() }
+        Classes { chunks, of: None }
     }
 
     /// Whether two expressions have the same ranks, order and grouping, and the same chunks where these are told
     /// apart.
     pub(super) fn same(&mut self, values: &Values, a: ValueId, b: ValueId) -> bool {
-        a == b || self.class(values, a) == self.class(values, b)
-    }
-
-    fn class(&mut self, values: &Values, value: ValueId) -> u32 {
-        let mut open = vec![value];
-        while let Some(&at) = open.last() {
-            let class = match values.node(at) {
-                Node::Unknown => Class::Unknown,
-                Node::Leaf(leaf) => Class::Input(leaf.rank, self.chunks.then_some(leaf.chunk)),
-                Node::Sum(terms) => {
-                    let before = open.len();
-                    open.extend(terms.iter().filter(|term| !self.of.contains_key(term)));
-                    if open.len() > before {
-                        continue;
-                    }
-                    let mut classes: SmallVec<[u32; 2]> = terms.iter().map(|term| self.of[term]).collect();
-                    if let [first, second, ..] = &mut classes[..]
-                        && first > second
-                    {
-                        std::mem::swap(first, second);
-                    }
-                    Class::Sum(classes)
-                }
-            };
-            open.pop();
-            let next = self.known.len() as u32;
-            let number = *self.known.entry(class).or_insert(next);
-            self.of.insert(at, number);
+        if a == b {
+            return true;
         }
-        self.of[&value]
+        if ranks(values, a) != ranks(values, b) {
+            return false;
+        }
+        let of = self.of.get_or_insert_with(|| classify(values, self.chunks));
+        of[a.number() as usize] == of[b.number() as usize]
     }
+}
+
+/// The ranks of the inputs that a sum combines itself, ascending.
+fn ranks(values: &Values, value: ValueId) -> SmallVec<[u32; 4]> {
+    let Node::Sum(terms) = values.node(value) else { return SmallVec::new() };
+    let rank = |&term: &ValueId| match values.node(term) {
+        Node::Leaf(leaf) => Some(leaf.rank.0),
+        _ => None,
+    };
+    let mut ranks: SmallVec<[u32; 4]> = terms.iter().filter_map(rank).collect();
+    ranks.sort_unstable();
+    ranks
+}
+
+fn classify(values: &Values, chunks: bool) -> Vec<u32> {
+    let leaves = values.leaves().zip(0..);
+    let mut of: Vec<u32> = leaves.map(|(leaf, number)| if chunks { number } else { leaf.rank.0 }).collect();
+    // The unknown value.
+    of.push(of.len() as u32);
+    let sums = of.len() as u32;
+    let mut known: FxHashMap<SmallVec<[u32; 2]>, u32> = FxHashMap::default();
+    let mut last = (SmallVec::new(), 0);
+    for terms in values.sums() {
+        let mut classes: SmallVec<[u32; 2]> = terms.iter().map(|term| of[term.number() as usize]).collect();
+        if let [first, second, ..] = &mut classes[..]
+            && first > second
+        {
+            std::mem::swap(first, second);
+        }
+        // Neighbouring chunks are combined alike more often than not.
+        if classes != last.0 {
+            let next = sums + known.len() as u32;
+            let class = *known.entry(classes.clone()).or_insert(next);
+            last = (classes, class);
+        }
+        of.push(last.1);
+    }
+    of
 }
 
 /// A sum whose contributions come in one after the other.

@@ -87,7 +87,7 @@ impl Reduction {
         if switch.used() && program.ops.iter().any(|op| switch.reduces(op)) {
             let classes = switch_classes(program, switch);
             let class = |sum: &Sum<'_>| classes.get(&place(program, sum));
-            let ranks_differ = differing_ranks(sums(), |a, b| class(a) == class(b));
+            let (_, ranks_differ) = by_rank(sums(), |a, b| class(a) == class(b));
             let example = |sum: Sum<'_>| Example::new(&sum, "a sum that the switch makes".to_owned());
             return Reduction {
                 order: Order::Switch,
@@ -98,10 +98,14 @@ impl Reduction {
         let example = |sum: Sum<'_>| Example::new(&sum, expression::brief(values, sum.value));
         let mut classes = Classes::new(true);
         let same = |a: &Sum<'_>, b: &Sum<'_>| classes.same(values, a.value, b.value);
+        let (mut results, ranks_differ) = by_rank(sums(), same);
+        if ranks_differ.is_some() || program.contract.is_some() {
+            results = sums().collect();
+        }
         Reduction {
-            order: order(program, values, sums()),
-            ranks_differ: differing_ranks(sums(), same).map(|pair| pair.map(example)),
-            chunks_differ: differing_chunks(values, sums()).map(|pair| pair.map(example)),
+            order: order(program, values, &results),
+            ranks_differ: ranks_differ.map(|pair| pair.map(example)),
+            chunks_differ: differing_chunks(values, &results).map(|pair| pair.map(example)),
         }
     }
 
@@ -142,39 +146,45 @@ fn place(program: &Program, sum: &Sum<'_>) -> Location {
     program.shape.output_location(sum.rank, sum.chunk)
 }
 
-/// The first two results of different ranks that should be the same and are not.
-fn differing_ranks<'p>(
+/// The first of those results that should be the same; and the first two of these that are not, after which nothing
+/// more is looked at.
+fn by_rank<'p>(
     sums: impl Iterator<Item = Sum<'p>>,
     mut same: impl FnMut(&Sum<'p>, &Sum<'p>) -> bool,
-) -> Option<[Sum<'p>; 2]> {
-    let mut reduced: Vec<Option<Sum<'p>>> = Vec::new();
-    let mut combined: FxHashMap<&[Contribution], Sum<'p>> = FxHashMap::default();
+) -> (Vec<Sum<'p>>, Option<[Sum<'p>; 2]>) {
+    let mut firsts: Vec<Sum<'p>> = Vec::new();
+    // Their places among the first ones.
+    let mut reduced: Vec<Option<usize>> = Vec::new();
+    let mut combined: FxHashMap<&[Contribution], usize> = FxHashMap::default();
     for sum in sums {
-        let first = match sum.due {
-            Expected::Combined(inputs) => *combined.entry(inputs).or_insert(sum),
+        let next = firsts.len();
+        let at = match sum.due {
+            Expected::Combined(inputs) => *combined.entry(inputs).or_insert(next),
             Expected::Reduced { chunk } => {
                 let index = chunk as usize;
                 if index >= reduced.len() {
                     reduced.resize(index + 1, None);
                 }
-                *reduced[index].get_or_insert(sum)
+                *reduced[index].get_or_insert(next)
             }
             Expected::Copied(_) | Expected::Unspecified => continue,
         };
-        if !same(&first, &sum) {
-            return Some([first, sum]);
+        match firsts.get(at) {
+            None => firsts.push(sum),
+            Some(first) if same(first, &sum) => {}
+            Some(&first) => return (firsts, Some([first, sum])),
         }
     }
-    None
+    (firsts, None)
 }
 
 /// The first two results of one rank, from the same ranks, whose expressions differ in more than the chunk.
-fn differing_chunks<'p>(values: &Values, sums: impl Iterator<Item = Sum<'p>>) -> Option<[Sum<'p>; 2]> {
+fn differing_chunks<'p>(values: &Values, sums: &[Sum<'p>]) -> Option<[Sum<'p>; 2]> {
     let mut reduced: Option<Sum<'p>> = None;
     let mut combined: FxHashMap<Vec<Rank>, Sum<'p>> = FxHashMap::default();
     let mut classes = Classes::new(false);
     let mut rank = None;
-    for sum in sums {
+    for &sum in sums {
         if rank.replace(sum.rank) != Some(sum.rank) {
             combined.clear();
             reduced = None;
@@ -193,11 +203,10 @@ fn differing_chunks<'p>(values: &Values, sums: impl Iterator<Item = Sum<'p>>) ->
 }
 
 /// The order of the results, as far as it has a name.
-fn order<'p>(program: &Program, values: &Values, sums: impl Iterator<Item = Sum<'p>>) -> Order {
+fn order(program: &Program, values: &Values, sums: &[Sum<'_>]) -> Order {
     let ranks = program.shape.ranks;
     let mut seen = FxHashSet::default();
-    let distinct: Vec<Sum<'_>> = sums.filter(|sum| seen.insert(sum.value)).collect();
-    let Some(&first) = distinct.first() else { return Order::Exact };
+    let Some(&first) = sums.first() else { return Order::Exact };
     if let Node::Leaf(_) = values.node(first.value) {
         return Order::Exact;
     }
@@ -212,7 +221,8 @@ fn order<'p>(program: &Program, values: &Values, sums: impl Iterator<Item = Sum<
         let shift = (start + ranks - key(&sum)) % ranks;
         Some(Ring { by_rank: line.by_rank(), at_once: line.at_once, up, start, shift })
     };
-    let rings: Vec<Ring> = distinct.into_iter().map_while(ring).collect();
+    let distinct = sums.iter().copied().filter(|sum| seen.insert(sum.value));
+    let rings: Vec<Ring> = distinct.map_while(ring).collect();
     let all = |same: fn(&Ring, &Ring) -> bool| rings.iter().all(|ring| same(&rings[0], ring));
     if rings.len() < seen.len() || !all(|a, b| a.up == b.up) {
         return Order::Other(Example::new(&first, expression::brief(values, first.value)));

@@ -23,7 +23,8 @@ impl ValueId {
         ValueId(NonZeroU32::MIN.saturating_add(number))
     }
 
-    fn number(self) -> u32 {
+    /// Its place among all values: leaves come first, then the unknown value, then sums.
+    pub(crate) fn number(self) -> u32 {
         self.0.get() - 1
     }
 }
@@ -168,6 +169,19 @@ impl Values {
             Some(0) => Node::Unknown,
             Some(_) => Node::Sum(self.sums.terms(value)),
         }
+    }
+
+    /// Every leaf, in the order of their numbers.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = Contribution> {
+        let chunks = self.input_chunks;
+        (0..self.ranks)
+            .flat_map(move |rank| (0..chunks).map(move |chunk| Contribution { rank: Rank(rank), chunk }))
+    }
+
+    /// The terms of every sum, in the order of their numbers.
+    pub(crate) fn sums(&self) -> impl Iterator<Item = &[ValueId]> {
+        let starts = std::iter::once(0).chain(self.sums.ends.iter().copied());
+        starts.zip(&self.sums.ends).map(|(start, &end)| &self.sums.terms[start as usize..end as usize])
     }
 
     /// The inputs in a value, in brief.

@@ -107,13 +107,33 @@ fn mutants_of_right_programs() {
 }
 
 /// One random operation: executed on whatever the shape has.
-type RandomOp = (bool, Vec<(bool, u32, u32)>, (bool, u32, u32));
+type RandomOp = (bool, Vec<Place>, Place);
 
-fn random_program(kind: Kind, in_place: bool, ranks: u32, chunks: u32, ops: &[RandomOp]) -> Program {
+/// Which buffer (0 the first, 1 the second, 2 scratch), rank and chunk.
+type Place = (u8, u32, u32);
+
+/// Chunks of scratch.
+const SCRATCH: u32 = 2;
+
+#[derive(Clone, Copy, Debug)]
+struct World {
+    kind: Kind,
+    in_place: bool,
+    ranks: u32,
+    chunks: u32,
+    root: u32,
+}
+
+fn random_program(world: World, ops: &[RandomOp]) -> Sketch {
     let ops = ops.to_vec();
+    let World { kind, in_place, ranks, chunks, root } = world;
     let limit: fn(u32) -> u32 = if chunks == 1 { |_| 1 } else { |_| 2 };
     let program = sketch(kind, &["first", "second"], move |r| {
-        let slice = |&(first, rank, chunk): &(bool, u32, u32)| {
+        let slice = |&(which, rank, chunk): &Place| {
+            if which == 2 {
+                return scratch(i64::from(rank % ranks), i64::from(chunk % SCRATCH));
+            }
+            let first = which == 0;
             let buffer = match (in_place, first) {
                 (true, _) => Buffer::Data,
                 (false, true) => Buffer::Input,
@@ -127,7 +147,7 @@ fn random_program(kind: Kind, in_place: bool, ranks: u32, chunks: u32, ops: &[Ra
             } else {
                 output
             };
-            let rank = if kind.root_only(buffer) { 0 } else { rank % ranks };
+            let rank = if kind.root_only(buffer) { root } else { rank % ranks };
             let chunk = i64::from(chunk % (units * chunks));
             range(buffer, rank.into(), chunk, chunk + 1)
         };
@@ -137,13 +157,15 @@ fn random_program(kind: Kind, in_place: bool, ranks: u32, chunks: u32, ops: &[Ra
         }
     });
     let program = if in_place { program.in_place() } else { program };
-    program.chunks(limit).program(ranks).unwrap()
+    program.chunks(limit).scratch(SCRATCH).root(root)
 }
 
 fn random_op() -> impl Strategy<Value = RandomOp> {
-    let slice = || (prop::bool::weighted(0.7), 0..4_u32, 0..8_u32);
-    let dest = (prop::bool::weighted(0.02), 0..4_u32, 0..8_u32);
-    (any::<bool>(), prop::collection::vec(slice(), 1..4), dest)
+    let buffer =
+        |first, second, scratch| prop_oneof![first => Just(0_u8), second => Just(1), scratch => Just(2)];
+    let slice = (buffer(60, 25, 15), 0..4_u32, 0..8_u32);
+    let dest = (buffer(2, 78, 20), 0..4_u32, 0..8_u32);
+    (any::<bool>(), prop::collection::vec(slice, 1..4), dest)
 }
 
 proptest! {
@@ -156,9 +178,12 @@ proptest! {
         in_place in any::<bool>(),
         ranks in 1..4_u32,
         chunks in 1..3_u32,
+        root in 0..4_u32,
         ops in prop::collection::vec(random_op(), 0..10),
     ) {
-        compare(&random_program(kind, in_place && kind.has_in_place(), ranks, chunks, &ops));
+        let root = if kind.rooted() { root % ranks } else { 0 };
+        let world = World { kind, in_place: in_place && kind.has_in_place(), ranks, chunks, root };
+        compare(&random_program(world, &ops).program(ranks).unwrap());
     }
 
     #[test]

@@ -16,7 +16,9 @@ mod reproducible;
 mod unsupported;
 
 mod agreement;
+mod called;
 mod reference;
+mod together;
 
 mod render;
 

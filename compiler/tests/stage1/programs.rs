@@ -20,6 +20,12 @@ pub(crate) fn all() -> Vec<(&'static str, Sketch)> {
         ("pairwise all-to-all", all_to_all()),
         ("chain broadcast", chain_broadcast()),
         ("binomial broadcast, in place", binomial_broadcast()),
+        ("chain reduce to rank 0", chain_reduce()),
+        ("direct gather", direct_gather()),
+        ("direct scatter", direct_scatter()),
+        ("send to the next rank", send_recv()),
+        ("shift by two, custom", shift_by_two()),
+        ("all-to-all in place through scratch", all_to_all_in_place()),
     ]
 }
 
@@ -186,6 +192,76 @@ fn binomial_broadcast() -> Sketch {
                 r.set(0, &[("have", have), ("r", rank)], data(rank + have, 0), &[data(rank, 0)]);
             }
             have *= 2;
+        }
+    })
+    .in_place()
+}
+
+fn chain_reduce() -> Sketch {
+    let lines =
+        &["scratch[r][..] = input[r][..] + scratch[r + 1][..];", "output[0][..] = input[0][..] + ..;"];
+    sketch(Reduce, lines, |r| {
+        let all = |buffer, rank| range(buffer, rank, 0, 2);
+        for rank in (1..r.n).rev() {
+            let mut sources = vec![all(Buffer::Input, rank)];
+            sources.extend((rank + 1 < r.n).then(|| all(Buffer::Scratch, rank + 1)));
+            r.set(0, &[("r", rank)], all(Buffer::Scratch, rank), &sources);
+        }
+        let mut sources = vec![all(Buffer::Input, 0)];
+        sources.extend((r.n > 1).then(|| all(Buffer::Scratch, 1)));
+        r.set(1, &[], all(Buffer::Output, 0), &sources);
+    })
+    .chunks(|_| 2)
+    .scratch(2)
+}
+
+fn direct_gather() -> Sketch {
+    sketch(Gather, &["output[0][r] = input[r][0];"], |r| {
+        for rank in 0..r.n {
+            r.set(0, &[("r", rank)], output(0, rank), &[input(rank, 0)]);
+        }
+    })
+}
+
+fn direct_scatter() -> Sketch {
+    sketch(Scatter, &["output[r][..] = input[0][2*r..2*r + 2];"], |r| {
+        for rank in 0..r.n {
+            let from = range(Buffer::Input, 0, 2 * rank, 2 * rank + 2);
+            r.set(0, &[("r", rank)], range(Buffer::Output, rank, 0, 2), &[from]);
+        }
+    })
+    .chunks(|_| 2)
+}
+
+fn send_recv() -> Sketch {
+    sketch(SendRecv, &["output[(r + 1) % RANKS][0] = input[r][0];"], |r| {
+        for rank in 0..r.n {
+            r.set(0, &[("r", rank)], output((rank + 1) % r.n, 0), &[input(rank, 0)]);
+        }
+    })
+}
+
+/// Rank r gets the sum of its own input and that of the rank two before; rank 0 anything.
+fn shift_by_two() -> Sketch {
+    let lines =
+        &["output[r][0] = input[r][0] + input[r - 2][0];", "expect!(..);", "unspecified!(output[0][0]);"];
+    sketch(Custom, lines, |r| {
+        for rank in 1..r.n {
+            let sources = [input(rank, 0), input((rank + r.n - 2) % r.n, 0)];
+            r.set(0, &[("r", rank)], output(rank, 0), &sources);
+            r.promise(1, output(rank, 0), &sources);
+        }
+        r.promise(2, output(0, 0), &[]);
+    })
+}
+
+/// What is exchanged is read on both sides before anything is stored.
+fn all_to_all_in_place() -> Sketch {
+    sketch(AllToAll, &["(data[a][b], data[b][a]) = (data[b][a], data[a][b]);"], |r| {
+        for a in 0..r.n {
+            for b in a + 1..r.n {
+                r.together(0, &[(vec![data(b, a)], vec![data(a, b)]), (vec![data(a, b)], vec![data(b, a)])]);
+            }
         }
     })
     .in_place()

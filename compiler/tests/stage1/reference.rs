@@ -2,7 +2,7 @@
 //! compiler but the program itself.
 
 use quadrille_compiler::ids::{Buffer, Location, Rank, Slice};
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::kind::{Expected, Kind, Shape};
 use quadrille_compiler::program::Program;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +30,7 @@ impl Verdict {
 pub(crate) fn judge(program: &Program) -> Verdict {
     let shape = &program.shape;
     let mut contents = initial(shape);
+    let mut positions: BTreeMap<Location, u32> = BTreeMap::new();
     let mut verdict =
         Verdict { bad_operation: false, bad_read: false, wrong: BTreeSet::new(), contents: BTreeMap::new() };
     for op in &program.ops {
@@ -46,16 +47,31 @@ pub(crate) fn judge(program: &Program) -> Verdict {
                 }
                 for dest in &op.dests {
                     let apart = source != dest && chunks(source).iter().any(|at| chunks(dest).contains(at));
-                    let shifted = source.at(i).chunk % shape.chunks != dest.at(i).chunk % shape.chunks;
-                    verdict.bad_operation |= apart || (shifted && !program.divisible);
+                    verdict.bad_operation |= apart;
                 }
             }
+            // Everything read and what is stored outside scratch has one size.
+            let size = |at: Location| match at.buffer {
+                Buffer::Scratch => positions.get(&at).copied(),
+                _ => Some(at.chunk % shape.chunks),
+            };
+            let stored = op.dests.iter().filter(|dest| dest.buffer != Buffer::Scratch);
+            let sizes: BTreeSet<u32> =
+                op.sources.iter().chain(stored).filter_map(|slice| size(slice.at(i))).collect();
+            verdict.bad_operation |= sizes.len() > 1 && !program.divisible;
+            let size = sizes.first().copied().unwrap_or(0);
+            let kept = op.dests.iter().filter(|dest| dest.buffer == Buffer::Scratch);
+            positions.extend(kept.map(|dest| (dest.at(i), size)));
             for dest in &op.dests {
                 contents.insert(dest.at(i), sum.clone());
             }
         }
     }
-    for (at, place, due) in outputs(shape) {
+    let mut due = outputs(shape);
+    if shape.kind == Kind::Custom {
+        due.extend(promised(program));
+    }
+    for (at, place, due) in due {
         if contents.get(&at) != Some(&due) {
             verdict.wrong.insert(place);
         }
@@ -70,7 +86,7 @@ fn initial(shape: &Shape) -> BTreeMap<Location, Contents> {
     let mut contents = BTreeMap::new();
     for rank in 0..n {
         let chunks = match shape.kind {
-            Kind::Broadcast | Kind::Scatter if rank != 0 => 0,
+            Kind::Broadcast | Kind::Scatter if rank != shape.root.0 => 0,
             Kind::AllReduce | Kind::AllGather | Kind::Broadcast | Kind::Reduce | Kind::Gather => c,
             Kind::SendRecv | Kind::Custom => c,
             Kind::ReduceScatter | Kind::AllToAll | Kind::Scatter => n * c,
@@ -88,6 +104,27 @@ fn initial(shape: &Shape) -> BTreeMap<Location, Contents> {
     contents
 }
 
+/// What a custom program promises of its output chunks.
+fn promised(program: &Program) -> Vec<(Location, (u32, u32), Contents)> {
+    let shape = &program.shape;
+    let buffer = if shape.in_place { Buffer::Data } else { Buffer::Output };
+    let mut promised = Vec::new();
+    for rank in 0..shape.ranks {
+        for chunk in 0..shape.chunks {
+            let mut due = Contents::new();
+            match program.expected(Rank(rank), chunk) {
+                Expected::Copied(leaf) => drop(due.insert((leaf.rank.0, leaf.chunk), 1)),
+                Expected::Combined(inputs) => {
+                    inputs.iter().for_each(|leaf| *due.entry((leaf.rank.0, leaf.chunk)).or_default() += 1)
+                }
+                _ => continue,
+            }
+            promised.push((Location { buffer, rank: Rank(rank), chunk }, (rank, chunk), due));
+        }
+    }
+    promised
+}
+
 /// Every output chunk: where it lies, its rank and index, what it has to hold.
 fn outputs(shape: &Shape) -> Vec<(Location, (u32, u32), Contents)> {
     let (n, c) = (shape.ranks, shape.chunks);
@@ -102,16 +139,18 @@ fn outputs(shape: &Shape) -> Vec<(Location, (u32, u32), Contents)> {
     for rank in 0..n {
         for position in 0..c {
             match shape.kind {
-                Kind::Reduce | Kind::Gather if rank != 0 => {}
+                Kind::Reduce | Kind::Gather if rank != shape.root.0 => {}
                 // A program of this kind that promises nothing is refused before it is run.
                 Kind::Custom => {}
                 Kind::AllReduce | Kind::Reduce => add(rank, position, everybodys(position)),
-                Kind::Scatter => add(rank, position, Contents::from([((0, rank * c + position), 1)])),
+                Kind::Scatter => {
+                    add(rank, position, Contents::from([((shape.root.0, rank * c + position), 1)]))
+                }
                 Kind::SendRecv => {
                     add(rank, position, Contents::from([(((rank + n - 1) % n, position), 1)]));
                 }
                 Kind::ReduceScatter => add(rank, position, everybodys(rank * c + position)),
-                Kind::Broadcast => add(rank, position, Contents::from([((0, position), 1)])),
+                Kind::Broadcast => add(rank, position, Contents::from([((shape.root.0, position), 1)])),
                 Kind::AllGather | Kind::Gather => (0..n).for_each(|peer| {
                     add(rank, peer * c + position, Contents::from([((peer, position), 1)]));
                 }),

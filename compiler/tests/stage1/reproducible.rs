@@ -3,6 +3,7 @@
 use crate::programs;
 use crate::sketch::*;
 use insta::assert_snapshot;
+use quadrille_compiler::ids::Buffer;
 use quadrille_compiler::kind::Kind::*;
 
 fn named(name: &str) -> Sketch {
@@ -57,6 +58,32 @@ fn two_ranks_add_each_others() {
         }
     });
     assert_eq!(program.reproducible().report(&[2]), "");
+}
+
+/// The order differs between chunks in nothing but which of two sums stands first.
+#[test]
+fn halving_and_doubling() {
+    let lines = &[
+        "data[r][low..low + half] += data[r ^ half][low..low + half];",
+        "data[r ^ span][..] = data[r][..];",
+    ];
+    let program = sketch(AllReduce, lines, |r| {
+        let all = |rank, low, len| range(Buffer::Data, rank, low, low + len);
+        let steps: Vec<i64> = (0..r.n.ilog2()).map(|i| 1 << i).collect();
+        for &half in steps.iter().rev() {
+            for rank in 0..r.n {
+                let low = rank / half * half;
+                r.add(0, &[], all(rank, low, half), all(rank ^ half, low, half));
+            }
+        }
+        for &span in &steps {
+            for rank in 0..r.n {
+                let low = rank / span * span;
+                r.set(1, &[], all(rank ^ span, low, span), &[all(rank, low, span)]);
+            }
+        }
+    });
+    assert_eq!(program.in_place().chunks(|n| n).reproducible().report(&[1, 2, 4, 8, 16]), "");
 }
 
 #[test]

@@ -61,7 +61,10 @@ impl<'a> Evaluator<'a> {
         match ty {
             Type::Bool => (self.slots[at] != 0).to_string(),
             Type::Int(_) | Type::Unknown => self.slots[at].to_string(),
-            Type::Tuple(items) => format!("({})", list(&mut items.iter())),
+            Type::Tuple(items) => {
+                let comma = if items.len() == 1 { "," } else { "" };
+                format!("({}{comma})", list(&mut items.iter()))
+            }
             Type::Array(item, len) => {
                 format!("[{}]", list(&mut std::iter::repeat_n(&**item, *len as usize)))
             }

@@ -10,7 +10,7 @@ use syn::Attribute;
 pub(crate) const SCHEDULE_ATTRIBUTES: [&str; 5] = ["schedule", "multimem", "channel", "block", "on"];
 
 /// The text of tokens without blanks, as for a path.
-pub(super) fn text(tokens: impl ToTokens) -> String {
+pub(crate) fn text(tokens: impl ToTokens) -> String {
     tokens.to_token_stream().to_string().replace(' ', "")
 }
 

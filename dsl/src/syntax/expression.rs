@@ -6,6 +6,7 @@ use super::parser::{Nodes, Parser, Typed};
 use super::{Call, Expr, Indexing, Known, Place, Type};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
 use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
+use quadrille_compiler::recording::tape::PARTS;
 use quote::ToTokens;
 use syn::{BinOp, Lit, LitInt, Member, UnOp};
 
@@ -49,6 +50,7 @@ impl Parser {
             syn::Expr::MethodCall(call) => self.method(call),
             syn::Expr::Field(_) | syn::Expr::Index(_) => self.part(expr),
             syn::Expr::Tuple(tuple) => {
+                self.few_parts(tuple.elems.len(), tuple);
                 let items: Vec<_> = tuple.elems.iter().map(|item| self.expr(item)).collect();
                 let ty = Type::Tuple(items.iter().map(|item| item.ty.clone()).collect());
                 Typed { expr: items_of(items), ty }
@@ -65,6 +67,14 @@ impl Parser {
                 self.no_expression(expr);
                 Typed::unknown()
             }
+        }
+    }
+
+    /// Reports a tuple of more parts than are shown.
+    pub(super) fn few_parts(&mut self, parts: usize, tuple: impl ToTokens) {
+        if parts > PARTS {
+            let what = format!("a tuple of more than {PARTS} parts");
+            self.outside(tuple, what, "use an array, or tuples of tuples");
         }
     }
 
@@ -529,14 +539,15 @@ impl Parser {
     }
 }
 
-enum Op {
+/// An operator of two operands.
+pub(crate) enum Op {
     And,
     Or,
     Binary(Binary),
 }
 
 /// The operator, and its result's type where that is not its operands'. `None` for assignments.
-fn binary_op(op: &BinOp) -> Option<(Op, Option<Type>)> {
+pub(crate) fn binary_op(op: &BinOp) -> Option<(Op, Option<Type>)> {
     Some(match op {
         BinOp::And(_) => (Op::And, None),
         BinOp::Or(_) => (Op::Or, None),
@@ -561,7 +572,7 @@ fn binary_op(op: &BinOp) -> Option<(Op, Option<Type>)> {
 }
 
 /// The operator of `x op= y`.
-pub(super) fn assigning_op(op: &BinOp) -> Option<Binary> {
+pub(crate) fn assigning_op(op: &BinOp) -> Option<Binary> {
     Some(match op {
         BinOp::AddAssign(_) => Binary::Add,
         BinOp::SubAssign(_) => Binary::Sub,
@@ -578,7 +589,7 @@ pub(super) fn assigning_op(op: &BinOp) -> Option<Binary> {
 }
 
 /// The literal length of an array, at least 1.
-pub(super) fn array_len(expr: &syn::Expr) -> Option<u32> {
+pub(crate) fn array_len(expr: &syn::Expr) -> Option<u32> {
     match expr {
         syn::Expr::Lit(lit) => match &lit.lit {
             Lit::Int(len) => len.base10_parse().ok().filter(|len| *len > 0),

@@ -44,7 +44,7 @@ pub(super) fn attributes(expr: &Expr) -> &[Attribute] {
 }
 
 /// The statement without its attributes, and those.
-pub(super) fn lift(statement: &Expr) -> (Cow<'_, Expr>, Vec<Attribute>) {
+pub(crate) fn lift(statement: &Expr) -> (Cow<'_, Expr>, Vec<Attribute>) {
     let mut at = Some(statement);
     while let Some(expr) = at {
         if !attributes(expr).is_empty() {

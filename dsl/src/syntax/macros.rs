@@ -111,36 +111,73 @@ impl Parser {
 
     /// A message with `{name}`s in it.
     fn message(&mut self, literal: &syn::LitStr) -> Vec<Piece> {
-        let whole = literal.value();
         let mut pieces = Vec::new();
-        let mut plain = String::new();
-        let mut chars = whole.chars().peekable();
-        while let Some(c) = chars.next() {
-            match c {
-                '{' | '}' if chars.next_if_eq(&c).is_some() => plain.push(c),
-                '{' => {
-                    let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
-                    match syn::parse_str::<syn::Ident>(&name) {
-                        Ok(mut ident) => {
-                            ident.set_span(literal.span());
-                            let value = self.expr(&syn::parse_quote!(#ident));
-                            pieces.push(Piece::Text(std::mem::take(&mut plain)));
-                            pieces.push(Piece::Value(value.expr, value.ty));
-                        }
-                        Err(_) => self.outside(
-                            literal,
-                            format!("`{{{name}}}` in a message"),
-                            "write a variable's name into the braces",
-                        ),
-                    }
+        for fragment in fragments(literal) {
+            match fragment {
+                Fragment::Text(text) => pieces.push(Piece::Text(text)),
+                Fragment::Name(ident) => {
+                    let value = self.expr(&syn::parse_quote!(#ident));
+                    pieces.push(Piece::Value(value.expr, value.ty));
                 }
-                '}' => {
+                Fragment::NoName(name) => self.outside(
+                    literal,
+                    format!("`{{{name}}}` in a message"),
+                    "write a variable's name into the braces",
+                ),
+                Fragment::StrayBrace => {
                     self.syntax(literal, "a `}` without its `{`").help("write `}}` for a brace");
                 }
-                _ => plain.push(c),
             }
         }
-        pieces.push(Piece::Text(plain));
         pieces
     }
+}
+
+/// A piece of a message's text.
+#[derive(Debug)]
+pub(crate) enum Fragment {
+    Text(String),
+    /// `{name}`.
+    Name(syn::Ident),
+    /// Braces around something else.
+    NoName(String),
+    /// A `}` that closes nothing.
+    StrayBrace,
+}
+
+/// The pieces of a message.
+pub(crate) fn fragments(literal: &syn::LitStr) -> Vec<Fragment> {
+    let whole = literal.value();
+    let mut fragments = Vec::new();
+    let mut plain = String::new();
+    let mut chars = whole.chars().peekable();
+    while let Some(c) = chars.next() {
+        let special = match c {
+            '{' | '}' if chars.next_if_eq(&c).is_some() => None,
+            '{' => {
+                let name: String = chars.by_ref().take_while(|c| *c != '}').collect();
+                Some(match syn::parse_str::<syn::Ident>(&name) {
+                    Ok(mut ident) => {
+                        ident.set_span(literal.span());
+                        Fragment::Name(ident)
+                    }
+                    Err(_) => Fragment::NoName(name),
+                })
+            }
+            '}' => Some(Fragment::StrayBrace),
+            _ => None,
+        };
+        match special {
+            Some(special) => fragments.extend([Fragment::Text(std::mem::take(&mut plain)), special]),
+            None => plain.push(c),
+        }
+    }
+    fragments.push(Fragment::Text(plain));
+    fragments
+}
+
+/// The arguments of one of the language's macros that has been read.
+pub(crate) fn arguments(mac: &syn::Macro) -> Vec<syn::Expr> {
+    let arguments = Punctuated::<syn::Expr, Token![,]>::parse_terminated;
+    arguments.parse2(mac.tokens.clone()).map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
 }

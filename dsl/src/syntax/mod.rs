@@ -18,9 +18,14 @@ mod schedule;
 mod statement;
 mod together;
 
-pub(crate) use attribute::SCHEDULE_ATTRIBUTES;
-pub(crate) use macros::MACROS;
-pub(crate) use parser::parse;
+pub(crate) use attribute::{SCHEDULE_ATTRIBUTES, text};
+pub(crate) use expression::{Op, array_len, assigning_op, binary_op};
+pub(crate) use lift::lift;
+pub(crate) use macros::{Fragment, MACROS, arguments, fragments};
+pub(crate) use movement::{terms, unwrapped};
+pub(crate) use options::size;
+pub(crate) use parser::{Notes, Parsed, parse};
+pub(crate) use statement::{buffer_root, head};
 
 use quadrille_compiler::collective::Param;
 use quadrille_compiler::diagnostic::Loc;

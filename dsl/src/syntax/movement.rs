@@ -257,7 +257,7 @@ impl Parser {
 }
 
 /// The terms of `a + b + c`, from left to right.
-fn terms(expr: &syn::Expr) -> Vec<&syn::Expr> {
+pub(crate) fn terms(expr: &syn::Expr) -> Vec<&syn::Expr> {
     let mut terms = Vec::new();
     let mut at = unwrapped(expr);
     if let syn::Expr::Call(call) = at
@@ -276,7 +276,7 @@ fn terms(expr: &syn::Expr) -> Vec<&syn::Expr> {
 }
 
 /// Without parentheses around it.
-pub(super) fn unwrapped(expr: &syn::Expr) -> &syn::Expr {
+pub(crate) fn unwrapped(expr: &syn::Expr) -> &syn::Expr {
     match expr {
         syn::Expr::Paren(paren) => unwrapped(&paren.expr),
         syn::Expr::Group(group) => unwrapped(&group.expr),

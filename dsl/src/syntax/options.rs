@@ -191,6 +191,15 @@ impl Seen {
     }
 }
 
+/// What options that have been read say of a size.
+pub(crate) fn size(tokens: TokenStream, size: Size) -> Option<Expr> {
+    let metas = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens).ok()?;
+    metas.into_iter().find_map(|meta| match meta {
+        Meta::NameValue(pair) if pair.path.is_ident(size.name()) => Some(pair.value),
+        _ => None,
+    })
+}
+
 /// The names of the kinds that `which` picks.
 pub(super) fn kinds(which: impl Fn(Kind) -> bool) -> String {
     let names: Vec<_> = Kind::ALL.into_iter().filter(|kind| which(*kind)).map(Kind::name).collect();

@@ -6,8 +6,10 @@ use crate::diagnose::Places;
 use proc_macro2::{Ident, TokenStream};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
 use quadrille_compiler::kind::Kind;
+use quadrille_compiler::options::How;
 use quadrille_compiler::recording::Size;
 use quote::ToTokens;
+use std::collections::HashMap;
 use syn::{ItemFn, ReturnType};
 
 /// The most slots a fn's frame may take: far more than a fn over a few integers needs, and little enough for
@@ -25,7 +27,17 @@ pub(super) const RESERVED: [&str; 9] =
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) definition: Result<Definition, Vec<Diagnostic>>,
+    pub(crate) notes: Notes,
     pub(crate) places: Places,
+}
+
+/// What else the rewriting of the text needs to know of it, by place.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    /// Expressions that are stored where not every number fits: the type of that place.
+    pub(crate) fits: HashMap<Loc, Type>,
+    /// What attributes of statements say of how they are carried out.
+    pub(crate) hows: HashMap<Loc, How>,
 }
 
 /// Parses a collective: `options` stand in the parentheses of `#[collective(..)]`, `item` is the fn without that
@@ -34,6 +46,7 @@ pub(crate) struct Parsed {
 pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], lines_before: u32) -> Parsed {
     let mut parser = Parser {
         places: Places::new(lines_before),
+        notes: Notes::default(),
         findings: Vec::new(),
         known: None,
         nodes: Nodes::Said,
@@ -50,14 +63,14 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], line
         depth: 0,
     };
     let definition = parser.definition(options, item, helpers);
-    let Parser { places, mut findings, .. } = parser;
+    let Parser { places, notes, mut findings, .. } = parser;
     findings.sort_by_key(|finding| finding.loc);
     findings.dedup();
     let definition = match definition {
         Some(definition) if findings.is_empty() => Ok(definition),
         _ => Err(findings),
     };
-    Parsed { definition, places }
+    Parsed { definition, notes, places }
 }
 
 /// An expression and its type.
@@ -112,6 +125,7 @@ pub(super) enum Nodes {
 #[derive(Debug)]
 pub(super) struct Parser {
     pub(super) places: Places,
+    pub(super) notes: Notes,
     pub(super) findings: Vec<Diagnostic>,
     /// What the names of the body depend on; `None` if the attribute could not be read.
     pub(super) known: Option<Attribute>,
@@ -374,6 +388,7 @@ impl Parser {
     pub(super) fn fit(&mut self, wanted: &Type, found: Typed, loc: Loc, what: &str) -> Expr {
         self.wanted(wanted, &found.ty, loc, what);
         if wanted.agrees(&found.ty) && wanted.narrows(&found.ty) {
+            self.notes.fits.insert(loc, wanted.clone());
             return Expr::Fit(Box::new((found.expr, wanted.clone())), loc);
         }
         found.expr

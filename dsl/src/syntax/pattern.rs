@@ -55,7 +55,10 @@ impl Parser {
                 self.outside(ty, "`_` as a type", "write the type, or leave it out");
                 Type::Unknown
             }
-            syn::Type::Tuple(tuple) => Type::Tuple(tuple.elems.iter().map(|item| self.ty(item)).collect()),
+            syn::Type::Tuple(tuple) => {
+                self.few_parts(tuple.elems.len(), tuple);
+                Type::Tuple(tuple.elems.iter().map(|item| self.ty(item)).collect())
+            }
             syn::Type::Array(array) => {
                 let item = self.ty(&array.elem);
                 match array_len(&array.len) {

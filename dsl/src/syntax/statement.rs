@@ -4,6 +4,7 @@ use super::expression::assigning_op;
 use super::lift::lift;
 use super::parser::Parser;
 use super::{Action, Block, Expr, Statement, Type};
+use crate::diagnose::Places;
 use proc_macro2::TokenStream;
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::recording::arithmetic::{Binary, IntType};
@@ -157,7 +158,11 @@ impl Parser {
             _ => self.places.of(quote!(#expr #semi)),
         };
         let attributes = if carries_attributes(expr) {
-            self.statement_attributes(attributes)
+            let read = self.statement_attributes(attributes);
+            if let Some(read) = &read {
+                self.notes.hows.insert(loc, read.how);
+            }
+            read
         } else {
             self.stray_attributes(attributes);
             None
@@ -236,6 +241,9 @@ impl Parser {
         self.wanted(&Type::INT, &ty, loc, what);
         self.wanted(&ty, &value.ty, loc, what);
         let ty = if let Type::Int(ty) = ty { ty } else { IntType::I64 };
+        if ty != IntType::I64 {
+            self.notes.fits.insert(loc, Type::Int(ty));
+        }
         Some(Action::Update { place, op, value: value.expr, ty })
     }
 
@@ -279,26 +287,31 @@ impl Parser {
 
     /// The place of an expression; of one with a block, only up to the block.
     pub(super) fn head(&mut self, expr: &syn::Expr) -> Loc {
-        match expr {
-            syn::Expr::If(e) => {
-                let (keyword, condition) = (&e.if_token, &e.cond);
-                self.places.of(quote!(#keyword #condition))
-            }
-            syn::Expr::While(e) => {
-                let (keyword, condition) = (&e.while_token, &e.cond);
-                self.places.of(quote!(#keyword #condition))
-            }
-            syn::Expr::ForLoop(e) => {
-                let (keyword, range) = (&e.for_token, &e.expr);
-                self.places.of(quote!(#keyword #range))
-            }
-            _ => self.places.of(expr),
+        head(&mut self.places, expr)
+    }
+}
+
+/// The place of an expression; of one with a block, only up to the block.
+pub(crate) fn head(places: &mut Places, expr: &syn::Expr) -> Loc {
+    match expr {
+        syn::Expr::If(e) => {
+            let (keyword, condition) = (&e.if_token, &e.cond);
+            places.of(quote!(#keyword #condition))
         }
+        syn::Expr::While(e) => {
+            let (keyword, condition) = (&e.while_token, &e.cond);
+            places.of(quote!(#keyword #condition))
+        }
+        syn::Expr::ForLoop(e) => {
+            let (keyword, range) = (&e.for_token, &e.expr);
+            places.of(quote!(#keyword #range))
+        }
+        _ => places.of(expr),
     }
 }
 
 /// The buffer that `buffer[..]..` is a part of.
-pub(super) fn buffer_root(expr: &syn::Expr) -> Option<String> {
+pub(crate) fn buffer_root(expr: &syn::Expr) -> Option<String> {
     match expr {
         syn::Expr::Index(indexed) => buffer_root(&indexed.expr),
         syn::Expr::Field(field) => buffer_root(&field.base),

@@ -8,7 +8,7 @@ use cudarc::nvrtc::{result, sys};
 
 use super::error::NvrtcError;
 use super::find::Version;
-use super::load::nvrtc;
+use super::load::{Nvrtc, nvrtc};
 
 /// A GPU architecture: `sm_90`, `sm_90a`, `sm_100f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -222,44 +222,71 @@ pub enum CompileError {
 /// # Errors
 /// [`CompileError::Rejected`] with NVRTC's log where the text is wrong; the others where options or machine are.
 pub fn compile(source: &str, options: &Options<'_>) -> Result<Image, CompileError> {
-    let &Options { arch, kind, name } = options;
-    let source = c_string(source, Text::Source)?;
-    let c_name = c_string(name, Text::Name)?;
-    let nvrtc = nvrtc()?;
-    let version = nvrtc.found.version;
-    if !nvrtc.archs.contains(&arch) {
-        return Err(CompileError::Arch { arch, nvrtc: version, supported: &nvrtc.archs });
-    }
-    let target = match kind {
-        Kind::Ptx => arch.compute(),
-        Kind::Cubin => arch.to_string(),
-    };
-    let flags = vec![
-        format!("--gpu-architecture={target}"),
-        "--std=c++17".into(),
-        "--generate-line-info".into(),
-        "-default-device".into(),
-    ];
-    let failed = |call, log: &str| {
-        let log = log.to_owned();
-        move |code| CompileError::Call { name: name.into(), call, code, log }
-    };
-    let program = result::create_program(&source, Some(&c_name));
-    let program = Program(program.map_err(failed("nvrtcCreateProgram", ""))?);
-    // SAFETY: `program` is alive, and the flags have no zero byte, at which cudarc would panic.
-    let compiled = unsafe { result::compile_program(program.0, &flags) };
-    let log = program.log().map_err(failed("nvrtcGetProgramLog", ""))?;
-    match compiled {
-        Err(result::NvrtcError(sys::nvrtcResult::NVRTC_ERROR_COMPILATION)) => {
-            return Err(CompileError::Rejected { name: name.into(), arch, log });
+    Request::new(source, options)?.compile()
+}
+
+/// All that an image depends on: two requests with the same content get the same image from the same NVRTC.
+pub(super) struct Request<'a> {
+    pub(super) options: Options<'a>,
+    pub(super) source: CString,
+    name: CString,
+    pub(super) nvrtc: &'static Nvrtc,
+    pub(super) flags: Vec<String>,
+}
+
+impl<'a> Request<'a> {
+    /// Refuses what can be refused without compiling.
+    pub(super) fn new(source: &str, options: &Options<'a>) -> Result<Request<'a>, CompileError> {
+        let &Options { arch, kind, name } = options;
+        let source = c_string(source, Text::Source)?;
+        let c_name = c_string(name, Text::Name)?;
+        let nvrtc = nvrtc()?;
+        if !nvrtc.archs.contains(&arch) {
+            let version = nvrtc.found.version;
+            return Err(CompileError::Arch { arch, nvrtc: version, supported: &nvrtc.archs });
         }
-        compiled => compiled.map_err(failed("nvrtcCompileProgram", &log))?,
+        let target = match kind {
+            Kind::Ptx => arch.compute(),
+            Kind::Cubin => arch.to_string(),
+        };
+        let flags = vec![
+            format!("--gpu-architecture={target}"),
+            "--std=c++17".into(),
+            "--generate-line-info".into(),
+            "-default-device".into(),
+        ];
+        Ok(Request { options: *options, source, name: c_name, nvrtc, flags })
     }
-    let code = match kind {
-        Kind::Ptx => Code::Ptx(program.ptx().map_err(failed("nvrtcGetPTX", &log))?),
-        Kind::Cubin => Code::Cubin(program.cubin().map_err(failed("nvrtcGetCUBIN", &log))?),
-    };
-    Ok(Image { code, arch, options: flags, nvrtc: version, warnings: log })
+
+    /// The image of code that NVRTC has made for this request.
+    pub(super) fn image(&self, code: Code, warnings: String) -> Image {
+        let (arch, nvrtc) = (self.options.arch, self.nvrtc.found.version);
+        Image { code, arch, options: self.flags.clone(), nvrtc, warnings }
+    }
+
+    pub(super) fn compile(&self) -> Result<Image, CompileError> {
+        let Options { arch, kind, name } = self.options;
+        let failed = |call, log: &str| {
+            let log = log.to_owned();
+            move |code| CompileError::Call { name: name.into(), call, code, log }
+        };
+        let program = result::create_program(&self.source, Some(&self.name));
+        let program = Program(program.map_err(failed("nvrtcCreateProgram", ""))?);
+        // SAFETY: `program` is alive, and the flags have no zero byte, at which cudarc would panic.
+        let compiled = unsafe { result::compile_program(program.0, &self.flags) };
+        let log = program.log().map_err(failed("nvrtcGetProgramLog", ""))?;
+        match compiled {
+            Err(result::NvrtcError(sys::nvrtcResult::NVRTC_ERROR_COMPILATION)) => {
+                return Err(CompileError::Rejected { name: name.into(), arch, log });
+            }
+            compiled => compiled.map_err(failed("nvrtcCompileProgram", &log))?,
+        }
+        let code = match kind {
+            Kind::Ptx => Code::Ptx(program.ptx().map_err(failed("nvrtcGetPTX", &log))?),
+            Kind::Cubin => Code::Cubin(program.cubin().map_err(failed("nvrtcGetCUBIN", &log))?),
+        };
+        Ok(self.image(code, log))
+    }
 }
 
 fn c_string(content: &str, text: Text) -> Result<CString, CompileError> {

@@ -147,6 +147,8 @@ pub(super) struct Search {
     pub(super) cache: Option<PathBuf>,
     /// The CUDA version of the NVIDIA driver.
     pub(super) driver: Option<Version>,
+    /// Where compiled kernels are kept, by `QUADRILLE_KERNEL_CACHE`; it need not exist.
+    pub(super) kernels: Option<PathBuf>,
     /// `QUADRILLE_OFFLINE`.
     pub(super) offline: bool,
 }
@@ -162,14 +164,21 @@ impl Search {
         // A relative XDG_CACHE_HOME is to be ignored, says the XDG base directory specification.
         let absolute = |name| path(name).filter(|path: &PathBuf| path.is_absolute());
         let home = || absolute("HOME").map(|home| home.join(".cache"));
+        let caches = absolute("XDG_CACHE_HOME").or_else(home);
+        let kernels = match path("QUADRILLE_KERNEL_CACHE") {
+            Some(off) if off.as_os_str() == "0" => None,
+            Some(folder) => Some(folder),
+            None => caches.as_ref().map(|caches| caches.join("quadrille/kernels")),
+        };
         Search {
             setting: path("QUADRILLE_NVRTC"),
             cuda_home: path("CUDA_HOME"),
             cuda_path: path("CUDA_PATH"),
             loader: opened_by_loader,
             python: "python3".into(),
-            cache: absolute("XDG_CACHE_HOME").or_else(home).map(|cache| cache.join("quadrille/nvrtc")),
+            cache: caches.map(|caches| caches.join("quadrille/nvrtc")),
             driver: None,
+            kernels,
             offline: var("QUADRILLE_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0"),
         }
     }

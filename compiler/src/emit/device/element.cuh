@@ -177,25 +177,25 @@ __device__ __forceinline__ void combine(const u32 (&words)[SOURCES][T::WORDS], u
   if constexpr (SOURCES == 1 && !Op::SCALES) {
 #pragma unroll
     for (u32 w = 0; w < T::WORDS; ++w) out[w] = words[0][w];
-    return;
-  }
-  using V = typename T::Value;
-  V result[T::ELEMENTS];
+  } else {
+    using V = typename T::Value;
+    V result[T::ELEMENTS];
 #pragma unroll
-  for (u32 s = 0; s < SOURCES; ++s) {
-    V term[T::ELEMENTS];
-    widen(T{}, words[s], term);
+    for (u32 s = 0; s < SOURCES; ++s) {
+      V term[T::ELEMENTS];
+      widen(T{}, words[s], term);
 #pragma unroll
-    for (u32 e = 0; e < T::ELEMENTS; ++e) {
-      if (Op::bare(s)) term[e] = times(term[e], factor<V>(scalar));
-      result[e] = s == 0 ? term[e] : Op::combine(result[e], term[e]);
+      for (u32 e = 0; e < T::ELEMENTS; ++e) {
+        if (Op::bare(s)) term[e] = times(term[e], factor<V>(scalar));
+        result[e] = s == 0 ? term[e] : Op::combine(result[e], term[e]);
+      }
     }
-  }
-  if constexpr (Op::DIVISOR > 1) {
+    if constexpr (Op::DIVISOR > 1) {
 #pragma unroll
-    for (u32 e = 0; e < T::ELEMENTS; ++e) result[e] = result[e] / static_cast<V>(Op::DIVISOR);
+      for (u32 e = 0; e < T::ELEMENTS; ++e) result[e] = result[e] / static_cast<V>(Op::DIVISOR);
+    }
+    narrow(T{}, result, out);
   }
-  narrow(T{}, result, out);
 }
 
 }  // namespace quadrille

@@ -19,6 +19,7 @@ pub(super) fn bare() -> Search {
         python: "no-such-python3".into(),
         cache: None,
         driver: None,
+        kernels: None,
         offline: false,
     }
 }

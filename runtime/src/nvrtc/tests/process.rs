@@ -16,14 +16,14 @@ use crate::nvrtc::{Kind, Options, announce, compile, find, provide, version};
 /// Set where a test is to act as the child.
 const CHILD: &str = "QUADRILLE_TEST_CHILD";
 
-fn is_child() -> bool {
+pub(super) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// This test program with one test, in an environment without any hint to a libnvrtc.
-fn child(test: &str) -> Command {
+/// This test program with one test of this folder, by module and name, in an environment without any hint to a libnvrtc.
+pub(super) fn child(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "--nocapture", &format!("nvrtc::tests::process::{test}")]).env(CHILD, "1");
+    command.args(["--exact", "--nocapture", &format!("nvrtc::tests::{test}")]).env(CHILD, "1");
     for name in ["QUADRILLE_NVRTC", "QUADRILLE_OFFLINE", "CUDA_HOME", "CUDA_PATH"] {
         command.env_remove(name);
     }
@@ -40,13 +40,13 @@ fn output(child: Child) -> String {
 }
 
 /// What the child answered by [`answer`].
-fn answer_of(mut command: Command) -> String {
+pub(super) fn answer_of(mut command: Command) -> String {
     let text = output(command.spawn().unwrap());
     let (_, rest) = text.split_once("<<<").unwrap();
     rest.split_once(">>>").unwrap().0.to_owned()
 }
 
-fn answer(text: impl std::fmt::Display) {
+pub(super) fn answer(text: impl std::fmt::Display) {
     #[expect(clippy::print_stdout, reason = "the parent process reads it")]
     {
         println!("<<<{text}>>>");
@@ -80,7 +80,7 @@ fn processes_together_fetch_once() {
     let path = path.unwrap();
     let children: Vec<Child> = (0..3)
         .map(|_| {
-            child("processes_together_fetch_once")
+            child("process::processes_together_fetch_once")
                 .env("PATH", &path)
                 .env("XDG_CACHE_HOME", root.path())
                 .spawn()
@@ -110,7 +110,7 @@ fn the_loader_s_path_is_used() {
     }
     let root = TempDir::new().unwrap();
     let library = linked(root.path());
-    let mut child = child("the_loader_s_path_is_used");
+    let mut child = child("process::the_loader_s_path_is_used");
     child.env("LD_LIBRARY_PATH", root.path()).env("HOME", root.path()).env_remove("XDG_CACHE_HOME");
     assert_eq!(answer_of(child), format!("the loader's path {}", library.display()));
 }
@@ -130,7 +130,7 @@ fn a_failure_is_not_kept() {
         return answer(error);
     }
     let root = TempDir::new().unwrap();
-    let mut child = child("a_failure_is_not_kept");
+    let mut child = child("process::a_failure_is_not_kept");
     child.env("LATER", linked(root.path())).env("QUADRILLE_OFFLINE", "1").env("HOME", root.path());
     let text = answer_of(child);
     assert!(text.starts_with("libnvrtc, CUDA's run-time compiler, is not on this machine\n"), "{text}");
@@ -144,7 +144,7 @@ fn what_cannot_be_loaded_is_told() {
     }
     let root = TempDir::new().unwrap();
     let told = |setting: &Path, loader_path: &Path| {
-        let mut child = child("what_cannot_be_loaded_is_told");
+        let mut child = child("process::what_cannot_be_loaded_is_told");
         child.env("QUADRILLE_NVRTC", setting).env("LD_LIBRARY_PATH", loader_path);
         answer_of(child)
     };

@@ -1,0 +1,52 @@
+//! The other ways in which a program can be called: in place or out of place, whichever it is not written for, with
+//! every root, and with every schedule.
+
+use crate::files::runs;
+use libtest_mimic::{Failed, Trial};
+use quadrille::runtime::data::{Message, Pattern};
+use quadrille::runtime::nvrtc;
+use quadrille::{Collective, DType, RedOp, World};
+
+const RANKS: u32 = 4;
+const COUNTS: [u64; 3] = [0, 7, 1000];
+
+pub(crate) fn trials(programs: &[Collective]) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for collective in programs.iter().filter(|c| runs(c, RANKS)) {
+        let mut variants = Vec::new();
+        let otherwise = collective.called(!collective.in_place);
+        if runs(&otherwise, RANKS) && otherwise.program(RANKS).is_ok() {
+            variants
+                .push((if otherwise.in_place { "in_place" } else { "out_of_place" }.to_owned(), otherwise));
+        }
+        if collective.kind.rooted() {
+            let roots = (0..RANKS).filter(|&root| root != collective.root);
+            variants.extend(roots.map(|root| (format!("root_{root}"), collective.rooted(root))));
+        }
+        for schedule in 1..collective.schedules.len() {
+            variants.push((format!("schedule_{schedule}"), collective.with_schedule(schedule)));
+        }
+        for (name, variant) in variants {
+            let name = format!("variant::{}::{name}", collective.name);
+            trials.push(Trial::test(name, move || compute(&variant)));
+        }
+    }
+    trials
+}
+
+fn compute(collective: &Collective) -> Result<(), Failed> {
+    nvrtc::provide(nvrtc::announce)?;
+    let session = World::virtual_gpus(RANKS)?.session()?;
+    for count in COUNTS {
+        let message = Message::new(&collective.program(RANKS)?, count, DType::Bf16);
+        for shift in 0..RANKS {
+            let inputs = message.inputs(Pattern::OneHot { shift });
+            let run = session.run(collective, DType::Bf16, RedOp::Sum, &inputs)?;
+            let comparison = message.compare(&message.reference(RedOp::Sum, &inputs), &run.outputs);
+            if comparison.wrong > 0 {
+                return Err(format!("count {count}, shift {shift}: {comparison}").into());
+            }
+        }
+    }
+    Ok(())
+}
