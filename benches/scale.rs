@@ -105,7 +105,9 @@ fn growth(_: &mut Criterion) {
         let mut least = None;
         for &ranks in sizes {
             let moves = moves(text, ranks);
-            let seconds = best(if ranks > 64 { 5 } else { 20 }, || drop(black_box(whole(text, ranks))));
+            let seconds = best(if ranks > 64 { 5 } else { 20 }, || {
+                black_box(whole(text, ranks));
+            });
             let each = seconds * 1e9 / moves as f64;
             let ratio = each / *least.get_or_insert(each);
             println!("{name:<18}{ranks:>6}{moves:>10}{:>10.2}{each:>9.0}{ratio:>8.2}", seconds * 1e3);

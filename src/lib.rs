@@ -6,7 +6,7 @@ pub use quadrille_compiler::diagnostic::Diagnostics;
 pub use quadrille_compiler::domain::Domain;
 pub use quadrille_compiler::dtype::{DType, RedOp};
 pub use quadrille_compiler::kind::Kind;
-pub use quadrille_macros::collective;
+pub use quadrille_macros::{collective, collectives, schedule};
 pub use quadrille_runtime as runtime;
 pub use quadrille_runtime::{Communicator, World};
 

@@ -111,7 +111,7 @@ pub struct ScheduleOptions {
     pub tile: Option<Given<u64>>,
     /// Iterations of the inner loop that are unrolled, at least 1.
     pub unroll: Option<Given<u32>>,
-    /// Messages up to this many bytes are others' (see [`ScheduleOptions::serves`]).
+    /// Messages up to this many bytes are others' (see [`sizes`]).
     pub from: Option<Given<u64>>,
     /// The largest message served, in bytes.
     pub up_to: Option<Given<u64>>,

@@ -8,7 +8,7 @@ use crate::source;
 use crate::syntax::{self, Definition, Notes, Options, SCHEDULE_ATTRIBUTES};
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::{Diagnostic, Loc, SourceFile};
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
 use quadrille_compiler::recording::Size;
 use quote::{ToTokens, quote};
 use std::sync::Arc;
@@ -18,9 +18,12 @@ use syn::{Item, ItemFn, Meta};
 /// wrong for any listed world size; else every finding as an error, and a stub of the item so that its callers get no
 /// second one. What is no Rust is left as it is, for rustc to report.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
-    expand_if(options, item, |collective| {
-        collective.check(&collective.ranks).map_err(|findings| findings.list)
-    })
+    expand_if(options, item, stage1)
+}
+
+/// Stage 1 for every listed world size.
+pub(crate) fn stage1(collective: &Collective) -> Result<(), Vec<Diagnostic>> {
+    collective.check(&collective.ranks).map_err(|findings| findings.list)
 }
 
 /// As [`expand`], without stage 1: for tests of how wrong collectives run.
@@ -48,6 +51,18 @@ fn expand_if(
         Err(_) => return item,
     };
     let embedded = Embedded::new(&options, &item);
+    yielding(options, &item, &embedded, check, &mut Vec::new())
+}
+
+/// The item that yields a collective, or errors and a stub. Findings of `reported` are left out, and those made are
+/// added.
+pub(crate) fn yielding(
+    options: TokenStream,
+    item: &ItemFn,
+    embedded: &Embedded,
+    check: impl FnOnce(&Collective) -> Result<(), Vec<Diagnostic>>,
+    reported: &mut Vec<Diagnostic>,
+) -> TokenStream {
     let syntax::Parsed { definition, notes, mut places } =
         syntax::parse(options.clone(), item.clone(), &[], 0);
     let checked = definition.and_then(|definition| {
@@ -59,24 +74,22 @@ fn expand_if(
     match checked {
         Ok(definition) => {
             let again = if embedded.laid_out { None } else { embedded.read_again() };
-            let source = source_of(options, &item, &definition, &notes);
+            let source = source_of(options, item, &definition, &notes);
             let source = Source { again: again.as_ref().map(|(_, again)| again), ..source };
             let rewritten = rewrite(&source, &mut places);
             // Text that is read in another way than the tokens serves no place.
-            let mut again = again.filter(|(_, again)| again.sites.len() == rewritten.sites.len());
-            if let Some((again, _)) = &mut again {
-                // They stand outside the text.
-                again.options.schedules.clone_from(&definition.options.schedules);
-            }
+            let again = again.filter(|(_, again)| again.sites.len() == rewritten.sites.len());
             let (definition, sites) = match &again {
                 Some((definition, again)) => (definition, &again.sites),
                 None => (&*definition, &rewritten.sites),
             };
-            leave(&item, compiled(&item.sig.ident, definition, &rewritten, sites, &embedded.source))
+            leave(item, compiled(&item.sig.ident, definition, &rewritten, sites, &embedded.source))
         }
-        Err(findings) => {
+        Err(mut findings) => {
+            findings.retain(|finding| !reported.contains(finding));
             let errors = places.compile_errors(&findings);
-            let stub = leave(&item, quote!(::core::panic!("the collective has errors")));
+            reported.append(&mut findings);
+            let stub = leave(item, quote!(::core::panic!("the collective has errors")));
             quote!(#errors #stub)
         }
     }
@@ -150,6 +163,20 @@ pub(crate) fn place(loc: Loc) -> TokenStream {
     quote!([#(#numbers),*])
 }
 
+/// What becomes of an item with `#[schedule(..)]` that is no collective, or not yet: an error, and the item.
+pub fn misplaced_schedule(item: TokenStream) -> TokenStream {
+    let mut places = Places::default();
+    let loc = places.between(Span::call_site(), Span::call_site());
+    let finding = Diagnostic::new(
+        Check::Syntax,
+        loc,
+        "`#[schedule(..)]` says how the collective above it is carried out",
+    )
+    .help("put it below `#[collective(..)]`");
+    let error = places.compile_errors(&[finding]);
+    quote!(#error #item)
+}
+
 /// The item with another body; it keeps its name, visibility and the attributes that are Rust's.
 fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
     let kept = item.attrs.iter().filter(|attribute| {
@@ -167,26 +194,25 @@ fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
     }
 }
 
-/// The fn's own text with its attribute.
-struct Embedded {
-    source: SourceFile,
+/// The fn's own text with its attributes that are no Rust.
+pub(crate) struct Embedded {
+    pub(crate) source: SourceFile,
     /// Whether the text has the lines and columns of the file.
-    laid_out: bool,
+    pub(crate) laid_out: bool,
 }
 
 impl Embedded {
-    fn new(options: &TokenStream, item: &ItemFn) -> Embedded {
+    pub(crate) fn new(options: &TokenStream, item: &ItemFn) -> Embedded {
         // The attribute's own place; a macro's other tokens do not say where it begins.
         let attribute = Span::call_site();
+        let schedules = item.attrs.iter().filter(|attribute| attribute.path().is_ident("schedule"));
         let (signature, body) = (&item.sig, &item.block);
-        let tokens = quote!(#signature #body);
+        let tokens = quote!(#(#schedules)* #signature #body);
         let text = attribute.source_text().and_then(|attribute_text| {
             let first = attribute.start();
             let mut page = Page { text: String::new(), line: first.line, column: 0 };
             page.put(attribute, &attribute_text);
-            for token in tokens.clone() {
-                page.put(token.span(), &token.span().source_text().unwrap_or_else(|| token.to_string()));
-            }
+            page.tokens(tokens.clone());
             says_the_same(&page.text, options, &tokens).then_some(page.text)
         });
         let laid_out = text.is_some();
@@ -224,13 +250,26 @@ impl Embedded {
 }
 
 /// Text being laid out at given lines and columns.
-struct Page {
-    text: String,
-    line: usize,
-    column: usize,
+pub(crate) struct Page {
+    pub(crate) text: String,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
 }
 
 impl Page {
+    /// Writes every token where it stands.
+    pub(crate) fn tokens(&mut self, tokens: TokenStream) {
+        for token in tokens {
+            self.put(token.span(), &token.span().source_text().unwrap_or_else(|| token.to_string()));
+        }
+    }
+
+    /// Writes a part of a line behind what is there already.
+    pub(crate) fn here(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.column += text.chars().count();
+    }
+
     /// Writes `text` where `span` begins, or behind what is there already.
     fn put(&mut self, span: Span, text: &str) {
         let at = span.start();
@@ -253,18 +292,20 @@ impl Page {
     }
 }
 
-/// Whether `text` is a fn of the tokens `tokens`, with the attribute `#[collective(options)]` alone.
+/// Whether `text` is a fn of the tokens `tokens` behind the attribute `#[collective(options)]`.
 fn says_the_same(text: &str, options: &TokenStream, tokens: &TokenStream) -> bool {
     let Ok(ItemFn { attrs, sig, block, .. }) = syn::parse_str::<ItemFn>(text) else { return false };
-    let [attribute] = &attrs[..] else { return false };
+    let [attribute, schedules @ ..] = &attrs[..] else { return false };
     let same_options = match &attribute.meta {
         Meta::List(list) => same(list.tokens.clone(), options.clone()),
         _ => options.is_empty(),
     };
-    source::is_collective(attribute) && same_options && same(quote!(#sig #block), tokens.clone())
+    source::is_collective(attribute)
+        && same_options
+        && same(quote!(#(#schedules)* #sig #block), tokens.clone())
 }
 
-fn same(a: TokenStream, b: TokenStream) -> bool {
+pub(crate) fn same(a: TokenStream, b: TokenStream) -> bool {
     let (mut a, mut b) = (a.into_iter(), b.into_iter());
     loop {
         let equal = match (a.next(), b.next()) {

@@ -3,13 +3,15 @@
 use crate::depth;
 use crate::diagnose::Places;
 use crate::eval;
+use crate::module;
 use crate::syntax::{self, Definition};
 use proc_macro2::{LexError, TokenStream};
 use quadrille_compiler::collective::{Collective, Evaluate, Setting};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use quadrille_compiler::program::Program;
+use quote::ToTokens;
 use std::sync::Arc;
-use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemStatic, ItemStruct, Meta};
+use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStatic, ItemStruct, Meta};
 
 /// Every collective of a Rust file, in the order of the text: the fns with `#[collective(..)]` or
 /// `#[quadrille::collective(..)]`, also in modules written in the file. Everything else is ignored; a file without a
@@ -36,7 +38,7 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
         }
     };
     let mut found = Found::default();
-    found.items(file.items, &source);
+    found.items(file.items, &[], &source);
     if found.findings.is_empty() {
         return Ok(found.collectives);
     }
@@ -59,14 +61,12 @@ struct Found {
 }
 
 impl Found {
-    fn items(&mut self, items: Vec<Item>, source: &SourceFile) {
+    /// Collects what `items` are; `shared` are those of them that collectives may call.
+    fn items(&mut self, items: Vec<Item>, shared: &[ItemFn], source: &SourceFile) {
         for item in items {
             match item {
-                Item::Fn(item) => self.item_fn(item, source),
-                Item::Mod(module) => {
-                    self.shared(&module.attrs);
-                    self.items(module.content.map(|(_, items)| items).unwrap_or_default(), source);
-                }
+                Item::Fn(item) => self.item_fn(item, shared, source),
+                Item::Mod(module) => self.module(module, source),
                 Item::Const(ItemConst { ref attrs, .. })
                 | Item::Enum(ItemEnum { ref attrs, .. })
                 | Item::Static(ItemStatic { ref attrs, .. })
@@ -80,23 +80,29 @@ impl Found {
         }
     }
 
-    fn shared(&mut self, attributes: &[Attribute]) {
-        let collectives = attributes.iter().find(|attribute| {
-            let path = attribute.path();
-            path.is_ident("collectives") || is_quadrille(path, "collectives")
-        });
-        if let Some(attribute) = collectives {
-            let loc = Places::default().of(attribute);
-            let message = "`#[collectives]` on a module is not supported yet";
-            self.findings.push(Diagnostic::new(Check::Unsupported, loc, message));
+    fn module(&mut self, module: ItemMod, source: &SourceFile) {
+        let mut shared = Vec::new();
+        if let Some(attribute) = module::attribute(&module.attrs) {
+            let options = module::parentheses(attribute);
+            self.findings.extend(module::misplaced(&module, &options, &mut Places::default()));
+            shared = module.content.as_ref().map(|(_, items)| module::helpers(items)).unwrap_or_default();
         }
+        self.items(module.content.map(|(_, items)| items).unwrap_or_default(), &shared, source);
     }
 
-    fn item_fn(&mut self, mut item: ItemFn, source: &SourceFile) {
+    fn item_fn(&mut self, mut item: ItemFn, shared: &[ItemFn], source: &SourceFile) {
+        let called = module::called(item.to_token_stream(), shared);
         let Some(options) = take_options(&mut item) else { return };
-        match syntax::parse(options, item, &[], 0).definition {
+        match syntax::parse(options, item, &called, 0).definition {
             Ok(definition) => self.collectives.push(collective(Arc::new(definition), source.clone())),
-            Err(findings) => self.findings.extend(findings),
+            // What several collectives share is reported once.
+            Err(findings) => {
+                for finding in findings {
+                    if !self.findings.contains(&finding) {
+                        self.findings.push(finding);
+                    }
+                }
+            }
         }
     }
 }
@@ -121,7 +127,7 @@ pub(crate) fn is_collective(attribute: &Attribute) -> bool {
     path.is_ident("collective") || is_quadrille(path, "collective")
 }
 
-fn is_quadrille(path: &syn::Path, name: &str) -> bool {
+pub(crate) fn is_quadrille(path: &syn::Path, name: &str) -> bool {
     let mut names = path.segments.iter().map(|segment| &segment.ident);
     path.segments.len() == 2
         && names.next().is_some_and(|first| first == "quadrille")

@@ -257,6 +257,43 @@ fn budget() {
     }
 }
 
+/// What to do is said where a `while` took the steps.
+#[test]
+fn endless() {
+    let found = findings(&body("let mut have = 1;\nwhile have < RANKS {\n    have *= 1;\n}"), 4);
+    assert_eq!(
+        found[0].1,
+        "the evaluation takes more than 20000000 steps [arithmetic]\n  with RANKS = 4, in iteration while = 9999999\n\
+         note: a statement, an iteration, a call and a moved chunk are a step each, an operation is 16 more\n\
+         help: the `while` has gone round 9999999 times: see that its condition becomes false"
+    );
+    let found =
+        findings(&body("let mut i = 0;\nwhile i < 3 {\n    i += 1;\n    for j in 0..20000000 {}\n}"), 4);
+    assert!(!found[0].1.contains("help"), "{}", found[0].1);
+}
+
+/// Large worlds are within the budget.
+#[test]
+fn large_worlds() {
+    let halving = "#[collective(all_reduce, ranks = [2], chunks = RANKS, in_place)]\nfn f() {\n    \
+                   let mut half = RANKS / 2;\n    while half > 0 {\n        for r in 0..RANKS {\n            \
+                   let first = r / half * half;\n            data[r][first..first + half] += data[r ^ half][first..first + half];\n        }\n        \
+                   half /= 2;\n    }\n    half = 1;\n    while half < RANKS {\n        for r in 0..RANKS {\n            \
+                   let first = r / half * half;\n            data[r ^ half][first..first + half] = data[r][first..first + half];\n        }\n        \
+                   half *= 2;\n    }\n}";
+    // 2 laps of 10 rounds of 1024 ranks.
+    assert_eq!(common::evaluate(halving, 1024).unwrap().ops.len(), 20 * 1024);
+    let pairwise = "#[collective(all_to_all, ranks = [2])]\nfn f() {\n    \
+                    for s in 0..RANKS { for r in 0..RANKS { output[(r + s) % RANKS][r] = input[r][(r + s) % RANKS]; } }\n}";
+    assert_eq!(common::evaluate(pairwise, 256).unwrap().ops.len(), 256 * 256);
+    let all_pairs = "#[collective(all_reduce, ranks = [2], chunks = RANKS, scratch = RANKS)]\nfn f() {\n    \
+                     for r in 0..RANKS { for c in 0..RANKS { scratch[c][r] = input[r][c]; } }\n    \
+                     for c in 0..RANKS {\n        output[c][c] = scratch[c][0] + scratch[c][1];\n        \
+                     for r in 2..RANKS { output[c][c] += scratch[c][r]; }\n        \
+                     for r in 0..RANKS { if r != c { output[r][c] = output[c][c]; } }\n    }\n}";
+    assert_eq!(common::evaluate(all_pairs, 256).unwrap().ops.len(), 256 * 256 + 256 * 255 + 256 * 255);
+}
+
 /// Fns may be as deep as the parser allows in as many calls as the evaluator allows.
 #[test]
 fn deep_recursion_has_room() {

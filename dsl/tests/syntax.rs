@@ -299,8 +299,6 @@ fn files() {
     let error = found("fn f() { let = 1; }").unwrap_err();
     assert_eq!(error.list[0].loc.unwrap().to_string(), "1:14");
     assert!(error.to_string().contains("[syntax]"), "{error}");
-    let error = found("#[collectives]\nmod m {}").unwrap_err();
-    assert!(error.to_string().contains("`#[collectives]` on a module is not supported yet [unsupported]"));
     let deep = format!("fn f() {{ let x = {}1{}; }}", "(".repeat(100_000), ")".repeat(100_000));
     assert!(found(&deep).unwrap_err().to_string().contains("more than 64 brackets are open here"));
     let nested = body(&format!("let x = {}1{};", "(".repeat(70), ")".repeat(70)));

@@ -12,7 +12,6 @@ mod progress;
 mod ranks;
 pub(crate) mod run;
 mod setting;
-mod size;
 mod source;
 mod tensors;
 
@@ -20,6 +19,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use failure::Failure;
 use output::{Format, Output};
+use quadrille_compiler::size;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

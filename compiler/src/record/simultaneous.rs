@@ -6,7 +6,7 @@ use crate::kind::Shape;
 use crate::program::{Op, Site};
 use crate::verify::out_of_bounds::Places;
 use smallvec::smallvec;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Chunks of scratch beyond the program's own, taken in turn, so that one is overwritten as late as possible.
 #[derive(Debug)]
@@ -49,12 +49,40 @@ impl Staging {
     }
 }
 
+/// What the operations store: the slices of each buffer of each rank by their beginnings, each with its end and the
+/// number of its operation. No two overlap.
+#[derive(Default)]
+struct Stores(BTreeMap<(Buffer, Rank, u32), (u32, usize)>);
+
+impl Stores {
+    /// Adds what an operation stores; the slice that it overlaps, if there is one, is given back instead.
+    fn add(&mut self, slice: &Slice, operation: usize) -> Option<Slice> {
+        let met = self.overlapping(slice).next();
+        if let Some((met, _)) = met {
+            return Some(met);
+        }
+        self.0.insert((slice.buffer, slice.rank, slice.start), (slice.end(), operation));
+        None
+    }
+
+    /// The stored slices that share a chunk with `slice`, with their operations.
+    fn overlapping(&self, slice: &Slice) -> impl Iterator<Item = (Slice, usize)> {
+        let Slice { buffer, rank, start, .. } = *slice;
+        let before = self.0.range((buffer, rank, 0)..(buffer, rank, start)).next_back();
+        let inside = self.0.range((buffer, rank, start)..(buffer, rank, slice.end()));
+        let met = before.filter(|(_, (end, _))| *end > start).into_iter().chain(inside);
+        met.map(move |(&(.., first), &(end, operation))| {
+            (Slice { buffer, rank, start: first, len: end - first }, operation)
+        })
+    }
+}
+
 /// A chunk that two of the operations store, if there is one.
 pub(super) fn stored_twice(parts: &[Places]) -> Option<Diagnostic> {
-    let mut dests = Vec::new();
-    for part in parts {
+    let mut stores = Stores::default();
+    for (i, part) in parts.iter().enumerate() {
         for dest in &part.dests {
-            if let Some(other) = dests.iter().find(|other: &&Slice| other.overlaps(dest)) {
+            if let Some(other) = stores.add(dest, i) {
                 let message = format!("{dest} and {other} are stored by one statement and overlap");
                 return Some(
                     Diagnostic::new(Check::Overlap, None, message)
@@ -62,59 +90,98 @@ pub(super) fn stored_twice(parts: &[Places]) -> Option<Diagnostic> {
                 );
             }
         }
-        dests.extend(part.dests.iter().copied());
     }
     None
 }
 
 /// The operations in an order in which none reads what an earlier one has stored: those first whose destinations no
 /// other one still reads; where there is none, what the others still read of a destination is kept in scratch of the
-/// rank that reads it.
-pub(super) fn in_order(parts: Vec<Places>, staging: &mut Staging) -> Vec<Places> {
-    let reads = |part: &Places, dests: &[Slice]| {
-        part.sources.iter().any(|source| dests.iter().any(|dest| dest.overlaps(source)))
-    };
+/// rank that reads it. Takes time in proportion to the slices.
+pub(super) fn in_order(mut parts: Vec<Places>, staging: &mut Staging) -> Vec<Places> {
     staging.statement += 1;
-    let mut left: VecDeque<Places> = parts.into();
-    let mut ordered = Vec::new();
+    let mut order = Order::new(&parts);
+    let mut ordered = Vec::with_capacity(parts.len());
     let mut kept = Vec::new();
-    while let Some(first) = left.pop_front() {
-        let free =
-            |part: &Places, others: &VecDeque<Places>| !others.iter().any(|other| reads(other, &part.dests));
-        if free(&first, &left) {
-            ordered.push(first);
-            continue;
-        }
-        let next = (0..left.len()).find(|&i| {
-            !reads(&first, &left[i].dests)
-                && left.iter().enumerate().all(|(j, other)| j == i || !reads(other, &left[i].dests))
+    while let Some(&first) = order.left.first() {
+        let next = order.free.pop_first().unwrap_or_else(|| {
+            keep(first, &mut parts, &mut order, staging, &mut kept);
+            order.free.remove(&first);
+            first
         });
-        if let Some(part) = next.and_then(|i| left.remove(i)) {
-            ordered.push(part);
-            left.push_front(first);
-            continue;
+        order.left.remove(&next);
+        ordered.push(next);
+        for source in 0..parts[next].sources.len() {
+            order.read(next, source);
         }
-        keep(&first.dests, &mut left, staging, &mut kept);
-        ordered.push(first);
     }
-    kept.extend(ordered);
+    let mut parts: Vec<Option<Places>> = parts.into_iter().map(Some).collect();
+    kept.extend(ordered.into_iter().filter_map(|part| parts[part].take()));
     kept
 }
 
-/// Lets `readers` read copies of what they read of `dests`; the copies are added to `kept`.
-fn keep(dests: &[Slice], readers: &mut VecDeque<Places>, staging: &mut Staging, kept: &mut Vec<Places>) {
-    let taken = |source: &Slice| dests.iter().any(|dest| dest.overlaps(source));
-    for reader in readers {
-        let rank = executor(reader);
-        for source in reader.sources.iter_mut().filter(|source| taken(source)) {
-            let copy = staging.take(rank, source.len);
-            let site = Site { on: None, ..reader.site };
-            kept.push(Places { sources: smallvec![*source], dests: smallvec![copy], site });
-            *source = copy;
+/// Which operations may come next.
+struct Order {
+    /// Those to come.
+    left: BTreeSet<usize>,
+    /// Those of them whose destinations no other one still reads.
+    free: BTreeSet<usize>,
+    /// Of each operation: the sources of others, by operation and number, that read what it stores.
+    readers: Vec<Vec<(usize, usize)>>,
+    /// How many of them are to come.
+    reading: Vec<usize>,
+    /// Of each source of each operation: the other operations that store some of it; empty when it has been read.
+    stored_by: Vec<Vec<Vec<usize>>>,
+}
+
+impl Order {
+    fn new(parts: &[Places]) -> Order {
+        let mut stores = Stores::default();
+        for (i, part) in parts.iter().enumerate() {
+            for dest in &part.dests {
+                stores.add(dest, i);
+            }
+        }
+        let mut readers = vec![Vec::new(); parts.len()];
+        let mut stored_by = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            let mut of_part = Vec::with_capacity(part.sources.len());
+            for (number, source) in part.sources.iter().enumerate() {
+                let others = stores.overlapping(source).map(|(_, other)| other).filter(|&other| other != i);
+                let others: Vec<usize> = others.collect();
+                others.iter().for_each(|&other| readers[other].push((i, number)));
+                of_part.push(others);
+            }
+            stored_by.push(of_part);
+        }
+        let reading: Vec<usize> = readers.iter().map(Vec::len).collect();
+        let free = (0..parts.len()).filter(|&i| reading[i] == 0).collect();
+        Order { left: (0..parts.len()).collect(), free, readers, reading, stored_by }
+    }
+
+    /// A source has been read, or its copy will be.
+    fn read(&mut self, part: usize, source: usize) {
+        for other in std::mem::take(&mut self.stored_by[part][source]) {
+            self.reading[other] -= 1;
+            if self.reading[other] == 0 && self.left.contains(&other) {
+                self.free.insert(other);
+            }
         }
     }
 }
 
-fn executor(part: &Places) -> Rank {
-    Op::rank_of(part.site.on, &part.sources, &part.dests)
+/// Lets the operations to come read copies of what they read of `part`'s destinations; the copies are added to `kept`.
+fn keep(part: usize, parts: &mut [Places], order: &mut Order, staging: &mut Staging, kept: &mut Vec<Places>) {
+    for (reader, number) in std::mem::take(&mut order.readers[part]) {
+        if order.stored_by[reader][number].is_empty() {
+            continue;
+        }
+        order.read(reader, number);
+        let reader = &mut parts[reader];
+        let rank = Op::rank_of(reader.site.on, &reader.sources, &reader.dests);
+        let source = reader.sources[number];
+        let copy = staging.take(rank, source.len);
+        let site = Site { on: None, ..reader.site };
+        kept.push(Places { sources: smallvec![source], dests: smallvec![copy], site });
+        reader.sources[number] = copy;
+    }
 }

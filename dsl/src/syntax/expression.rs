@@ -287,7 +287,9 @@ impl Parser {
                 if ["min", "max", "std::cmp::min", "std::cmp::max"].contains(&name.as_str()) {
                     found.help("write it as a method: `a.min(b)`");
                 } else {
-                    found.help("fns are defined inside the collective");
+                    found.help(
+                        "fns are defined inside the collective, or beside it in a `#[collectives]` module",
+                    );
                 }
             }
             return Typed::unknown();

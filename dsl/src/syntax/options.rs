@@ -10,7 +10,7 @@ use quadrille_compiler::kind::Kind;
 use quadrille_compiler::recording::Size;
 use syn::parse::Parser as _;
 use syn::punctuated::Punctuated;
-use syn::{Expr, Meta, MetaNameValue, Token};
+use syn::{Expr, Meta, MetaList, MetaNameValue, Token};
 
 const OPTIONS: &str = "ranks, chunks, in_place, root, nodes, params, scratch, divisible, reproducible, only";
 
@@ -207,8 +207,8 @@ pub(super) fn kinds(which: impl Fn(Kind) -> bool) -> String {
 }
 
 /// `name = value` in the parentheses of an attribute.
-pub(super) fn pairs(parser: &mut Parser, tokens: TokenStream) -> Option<Vec<MetaNameValue>> {
-    match Punctuated::<MetaNameValue, Token![,]>::parse_terminated.parse2(tokens) {
+pub(super) fn pairs(parser: &mut Parser, list: &MetaList) -> Option<Vec<MetaNameValue>> {
+    match list.parse_args_with(Punctuated::<MetaNameValue, Token![,]>::parse_terminated) {
         Ok(pairs) => Some(pairs.into_iter().collect()),
         Err(error) => {
             let findings = parser.places.syntax(error);

@@ -39,7 +39,7 @@ impl Parser {
             self.syntax(attribute, "`#[schedule(..)]` says how, in parentheses").help(help);
             return None;
         };
-        let pairs = pairs(self, list.tokens.clone())?;
+        let pairs = pairs(self, list)?;
         if pairs.is_empty() {
             self.syntax(attribute, "`#[schedule()]` says nothing").help(help);
         }

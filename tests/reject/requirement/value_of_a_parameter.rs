@@ -1,0 +1,11 @@
+//! A parameter's value that some world sizes do not admit.
+
+use quadrille::collective;
+
+#[collective(all_reduce, ranks = [4, 6], params(k = 2..=3))]
+fn grouped() {
+    assert!(RANKS % k == 0, "groups of {k} do not fill {RANKS} ranks");
+    output[..][0] = reduce(input[..][0]);
+}
+
+fn main() {}
