@@ -182,6 +182,7 @@ mod tests {
             .map(|entries| entries.iter().map(|e| e.file_name().to_string_lossy().into_owned()).collect())
             .unwrap_or_default();
         files.sort();
-        assert_eq!(files, BUILTINS.map(|(name, _)| format!("{name}.rs")));
+        let builtin: Vec<_> = BUILTINS.iter().map(|(name, _)| format!("{name}.rs")).collect();
+        assert_eq!(files, builtin);
     }
 }
