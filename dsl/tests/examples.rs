@@ -85,6 +85,9 @@ fn examples() -> Vec<Example> {
     let mut examples = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
         let text = std::fs::read_to_string(&path).unwrap();
         let mut collectives = quadrille_dsl::parse_file(&path.to_string_lossy(), &text).unwrap();
         assert_eq!(collectives.len(), 1, "one collective a file in {}", path.display());
@@ -186,17 +189,17 @@ fn examples_cost_what_they_state() {
     assert!(compared > 500, "{compared} worlds");
 }
 
-/// README's table names every example with its kind and with what its comment says that it is good for.
+/// The table in the examples' folder names every example with its kind and with what its comment says that it is good for.
 #[test]
 fn the_readme_lists_the_examples() {
-    let readme = include_str!("../../README.md");
+    let readme = include_str!("../../examples/README.md");
     for Example { collective, text } in examples() {
         let lines = text.lines().map_while(|line| line.strip_prefix("//! "));
         let first = lines.collect::<Vec<_>>().join(" ");
         let good = first.split_once(": for ").and_then(|(_, good)| good.strip_suffix('.'));
         let good = good.unwrap_or_else(|| panic!("what is {} good for?", collective.name));
-        let row = format!("| [{0}](examples/{0}.rs) | {1} | {good} |", collective.name, collective.kind);
-        assert!(readme.lines().any(|line| line == row), "README lacks {row}");
+        let row = format!("| [{0}]({0}.rs) | {1} | {good} |", collective.name, collective.kind);
+        assert!(readme.lines().any(|line| line == row), "examples/README.md lacks {row}");
     }
 }
 
