@@ -10,6 +10,8 @@ mod kernels;
 mod new;
 #[path = "cli/schema.rs"]
 mod schema;
+#[path = "cli/setting.rs"]
+mod setting;
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -314,6 +316,9 @@ fn every_example_is_built_in() {
     let unknown = line("run builtin:none").fails(2, &["the built-ins are "]);
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         assert!(unknown.stderr.contains(&format!("builtin:{name}")), "{name}");
     }

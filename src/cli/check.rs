@@ -204,8 +204,9 @@ fn waits(list: &[Diagnostic]) -> Option<String> {
 /// Whether the collective may be called in place, or out of place; else the first reason.
 fn called(collective: &Collective, ranks: u32, in_place: bool) -> Result<(), String> {
     collective.called(in_place).program(ranks).map(drop).map_err(|Diagnostics { list, .. }| {
-        list.first().map_or_else(String::new, |finding| match finding.loc {
-            Some(loc) if loc != collective.name_loc => format!("{} at {loc}", finding.headline()),
+        list.first().map_or_else(String::new, |finding| match (finding.loc, finding.notes.first()) {
+            (Some(loc), _) if loc != collective.name_loc => format!("{} at {loc}", finding.headline()),
+            (_, Some(why)) => format!("{}: {why}", finding.headline()),
             _ => finding.headline(),
         })
     })

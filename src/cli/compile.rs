@@ -3,6 +3,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::files::{self, FileSet, WriteError};
 use crate::cli::output::{Format, Output};
+use crate::cli::setting::Setting;
 use crate::cli::{ranks, run, source};
 use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
@@ -21,6 +22,8 @@ pub(crate) struct Compile {
     /// World size [default: the largest listed one up to 8, or 8]
     #[arg(long, value_name = "N")]
     ranks: Option<ranks::Ranks>,
+    #[command(flatten)]
+    setting: Setting,
     /// GPU architecture of PTX and cubin
     #[arg(long, default_value = "sm_90")]
     arch: nvrtc::Arch,
@@ -107,7 +110,7 @@ struct Artifact {
 /// Does it.
 pub(crate) fn compile(compile: &Compile, out: &mut Output) -> Result<(), Failure> {
     let stages = stages(compile, out.format())?;
-    let collective = source::load(&compile.file)?;
+    let collective = compile.setting.apply(source::load(&compile.file)?)?;
     let ranks = ranks::one(&collective, compile.ranks)?;
     let artifacts = produce(compile, &collective, ranks, &stages)?;
     let element = compile.element;

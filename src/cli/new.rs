@@ -6,6 +6,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use clap::Args;
+use quadrille_compiler::domain::Domain;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -93,8 +94,9 @@ const FILES: [(&str, &str); 5] = [
 /// The file with the collective.
 const LIBRARY: &str = "src/lib.rs";
 
-/// What the tests' program is compared with.
-const SNAPSHOT: &str = "tests/snapshots/collective__program.snap";
+/// What the tests' schedule and report are compared with.
+const SNAPSHOTS: [&str; 2] =
+    ["tests/snapshots/collective__schedule.snap", "tests/snapshots/collective__report.snap"];
 
 /// The arguments of `new`.
 #[derive(Debug, Args)]
@@ -230,16 +232,18 @@ fn files(name: &str, tree: &str) -> Result<Vec<(&'static str, String)>, Failure>
             .replace("NAME", name)
     };
     let mut files: Vec<_> = FILES.iter().map(|&(path, text)| (path, fill(text))).collect();
-    files.push((".gitignore", "/target\n".into()));
+    files.push((".gitignore", "/target\n*.snap.new\n".into()));
     let library = files.iter().find(|(path, _)| *path == LIBRARY).map_or("", |(_, text)| text);
-    let mut snapshot = String::new();
+    let mut snapshots = Vec::new();
     for collective in quadrille_dsl::parse_file(LIBRARY, library)? {
-        snapshot = format!(
-            "---\nsource: tests/collective.rs\nexpression: program\n---\n{}\n",
-            collective.program(RANKS)?.to_string().trim_end()
-        );
+        let schedule = collective.verified(&Domain::full_mesh(RANKS))?.to_string();
+        let report = collective.report(RANKS)?.to_string();
+        let text = |(path, shown): (_, String)| {
+            (path, format!("---\nsource: tests/collective.rs\n---\n{}\n", shown.trim_end()))
+        };
+        snapshots.extend(SNAPSHOTS.into_iter().zip([schedule, report]).map(text));
     }
-    files.push((SNAPSHOT, snapshot));
+    files.extend(snapshots);
     Ok(files)
 }
 

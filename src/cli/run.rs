@@ -6,6 +6,7 @@ mod table;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
+use crate::cli::setting::Setting;
 use crate::cli::{ranks, size, source};
 use calls::{Calls, Compared, Data};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -35,6 +36,11 @@ pub(crate) struct Options {
     /// World size [default: the largest listed one up to 8, or 8]
     #[arg(long, value_name = "N")]
     ranks: Option<ranks::Ranks>,
+    #[command(flatten)]
+    setting: Setting,
+    /// How it is called: with one buffer or two [default: as it is written]
+    #[arg(long, value_enum)]
+    call: Option<CallOption>,
     /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
     #[arg(long, value_name = "SIZE", default_value = "1MiB")]
     bytes: size::Bytes,
@@ -75,6 +81,15 @@ fn seed(text: &str) -> Result<u64, &'static str> {
 fn iterations(text: &str) -> Result<u32, &'static str> {
     let number = text.parse().ok().filter(|&number| number > 0);
     number.ok_or("the number of calls is a whole number from 1 to 2^32 - 1")
+}
+
+/// `--call`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum CallOption {
+    /// One buffer; a collective written for two is proved for that first
+    InPlace,
+    /// Input and output apart
+    OutOfPlace,
 }
 
 /// `--world`.
@@ -163,7 +178,11 @@ pub(crate) fn collective(
     options: &Options,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    let ranks = ranks::one(collective, options.ranks)?;
+    let mut collective = options.setting.apply(collective.clone())?;
+    if let Some(call) = options.call {
+        collective = collective.called(call == CallOption::InPlace);
+    }
+    let ranks = ranks::one(&collective, options.ranks)?;
     let (world, why) = choose(ranks, options)?;
     out.field("world", json!({ "kind": "virtual", "ranks": ranks, "why": why }));
     out.field("collective", &collective.name);
@@ -183,7 +202,9 @@ pub(crate) fn collective(
             (dtype, collective.kind.count(options.bytes.0, dtype, ranks))
         }
     };
-    enough_memory(ranks, collective.kind.bytes(count, dtype, ranks))?;
+    let bytes = collective.kind.bytes(count, dtype, ranks);
+    enough_memory(ranks, bytes)?;
+    let collective = &collective.for_message(bytes);
     collective.verified(&world.domain())?;
     let message = Message::new(&program, count, dtype);
     let (data, outputs) = match files {

@@ -9,14 +9,15 @@ fn new(folder: &Path, arguments: &[&str]) -> Ran {
     Ran::new(quadrille().current_dir(folder).arg("new").args(arguments).output().unwrap())
 }
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     ".gitignore",
     "Cargo.toml",
     "README.md",
     "src/lib.rs",
     "src/main.rs",
     "tests/collective.rs",
-    "tests/snapshots/collective__program.snap",
+    "tests/snapshots/collective__report.snap",
+    "tests/snapshots/collective__schedule.snap",
 ];
 
 #[test]

@@ -67,6 +67,9 @@ impl RankPath {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum FilesError {
+    /// Results of test data are not written.
+    #[error("--output without --input\nhelp: test data are checked, not written; give the ranks' data by --input")]
+    OutputAlone,
     /// One name for the files of several ranks.
     #[error(
         "{option} {path} names one file for {ranks} ranks\nhelp: write {RANK} where a rank's number stands, as in \
@@ -213,7 +216,10 @@ impl Files {
     /// Reads the headers of the input files, and finds out all that can be wrong before the data are read; `None` where
     /// there are no input files.
     pub(super) fn open(program: &Program, options: &FileOptions) -> Result<Option<Files>, Failure> {
-        let Some(input) = &options.input else { return Ok(None) };
+        let Some(input) = &options.input else {
+            // The defaults of what `--input` excludes keep the parser of arguments from saying so.
+            return if options.output.is_some() { Err(FilesError::OutputAlone.into()) } else { Ok(None) };
+        };
         let shape = &program.shape;
         let all = || (0..shape.ranks).map(Rank);
         let senders: Vec<_> = all().filter(|&rank| data::input_units(shape, rank) > 0).collect();
