@@ -79,7 +79,7 @@ fn rejected() {
         (
             "unspecified!(output[..][0]);\nexpect!(output[1][0] == input[1][0]);",
             "4:1-4:38",
-            "output[1][0] is spoken of twice [requirement]\n  with RANKS = 3\n\
+            "output[1][0] is promised twice [requirement]\n  with RANKS = 3\n\
              note: one `expect!` or `unspecified!` says what a chunk of the output is to hold",
         ),
         (

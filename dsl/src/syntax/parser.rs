@@ -19,6 +19,9 @@ const FRAME_LIMIT: u32 = 4096;
 /// The most levels of nesting in one fn. The evaluator's own stack grows with them.
 const DEPTH_LIMIT: u32 = 100;
 
+/// The most places of one wrong name that are listed.
+const PLACES: usize = 8;
+
 /// Names that no variable may have.
 pub(super) const RESERVED: [&str; 9] =
     ["RANKS", "ROOT", "NODES", "LOCAL_RANKS", "input", "output", "data", "scratch", "reduce"];
@@ -66,11 +69,34 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], line
     let Parser { places, notes, mut findings, .. } = parser;
     findings.sort_by_key(|finding| finding.loc);
     findings.dedup();
+    let findings = once_each(findings);
     let definition = match definition {
         Some(definition) if findings.is_empty() => Ok(definition),
         _ => Err(findings),
     };
     Parsed { definition, notes, places }
+}
+
+/// One finding for each wrong name: the first, which names the places of the others.
+fn once_each(findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut once: Vec<(Diagnostic, Vec<String>)> = Vec::new();
+    for finding in findings {
+        let same = |(first, _): &&mut (Diagnostic, _)| {
+            first.check == Check::Syntax && first.message == finding.message && first.help == finding.help
+        };
+        match (once.iter_mut().find(same), finding.loc) {
+            (Some((_, others)), Some(loc)) => others.push(loc.to_string()),
+            _ => once.push((finding, Vec::new())),
+        }
+    }
+    let noted = once.into_iter().map(|(finding, others)| match &others[..] {
+        [] => finding,
+        [first, .., last] if others.len() > PLACES => {
+            finding.note(format!("likewise at {} places from {first} to {last}", others.len()))
+        }
+        others => finding.note(format!("likewise at {}", others.join(", "))),
+    });
+    noted.collect()
 }
 
 /// An expression and its type.

@@ -1,6 +1,8 @@
 //! What the tests of this folder share.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod interpreter;
+
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
 use quadrille_compiler::program::Program;
