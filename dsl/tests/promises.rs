@@ -80,7 +80,7 @@ fn rejected() {
             "unspecified!(output[..][0]);\nexpect!(output[1][0] == input[1][0]);",
             "4:1-4:38",
             "output[1][0] is promised twice [requirement]\n  with RANKS = 3\n\
-             note: one `expect!` or `unspecified!` says what a chunk of the output is to hold",
+             note: for each chunk of the output one `expect!` or `unspecified!` says what it is to hold",
         ),
         (
             "expect!(output[0][0]);",
