@@ -67,8 +67,8 @@ const DEBUGGED: [&str; 14] = [
     "Binding",
 ];
 
-/// Words that look like names of the compiler and are the field's.
-const OF_THE_FIELD: [&str; 1] = ["NVLink"];
+/// Words of the field and of the language, beside the kinds, that look like names of the compiler.
+const KNOWN: [&str; 2] = ["NVLink", "in_place"];
 
 /// All expected texts of rejected cases, all inline snapshots of findings, and the findings that documents show.
 pub(crate) fn none_is_internal() -> Result<(), Failed> {
@@ -181,14 +181,12 @@ fn internal(line: &str, schedule: bool) -> Option<String> {
         let of_schedules = is_numbered(word, 'r') && after.strip_prefix(".b").is_some();
         let humps = word.chars().filter(|c| c.is_uppercase()).count() >= 2
             && word.chars().any(char::is_lowercase)
-            && word.starts_with(char::is_uppercase)
-            && !OF_THE_FIELD.contains(&word);
+            && word.starts_with(char::is_uppercase);
         let parts = word.contains('_') && word.chars().any(char::is_lowercase);
-        let kind = Kind::ALL.iter().any(|kind| kind.name() == word);
+        let known = KNOWN.contains(&word) || Kind::ALL.iter().any(|kind| kind.name() == word);
         if NEVER.contains(&word)
             || debugged
-            || humps && !quoted
-            || parts && !kind && !quoted
+            || (humps || parts) && !known && !quoted
             || of_schedules && !schedule
         {
             return Some(word.to_owned());
