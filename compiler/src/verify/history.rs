@@ -199,11 +199,13 @@ impl<'p> History<'p> {
         Some(Repeated { note, help: before.and_then(|(first, _)| self.mutual(first, again)) })
     }
 
-    /// What to do where two operations each read what the other stores, so that the second reads the first one's sum.
+    /// What to do where two operations each read what the other stores elsewhere, so that the second reads the first one's sum.
     fn mutual(&self, first: OpId, second: OpId) -> Option<&'static str> {
         let [first, second] = [first, second].map(|op| &self.program.ops[op.0 as usize]);
         let reads = |a: &Op, b: &Op| b.dests.iter().any(|dest| a.sources.iter().any(|s| s.overlaps(dest)));
-        match (reads(first, second) && reads(second, first), first.statement == second.statement) {
+        let apart = first.dests.iter().all(|a| second.dests.iter().all(|b| !a.overlaps(b)));
+        let mutual = apart && reads(first, second) && reads(second, first);
+        match (mutual, first.statement == second.statement) {
             (false, _) => None,
             (true, true) => {
                 Some("for an exchange store both sums by one statement: `(p, q) = (p + q, p + q);`")

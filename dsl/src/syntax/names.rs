@@ -94,6 +94,9 @@ impl Parser {
             let message = "`reduce(..)` combines chunks, and yields no number";
             self.syntax(call, message).help("write it on the right of an assignment to a chunk");
             return;
+        } else if self.in_size {
+            "the sizes of the attribute call no fns: write the number out, over `RANKS` and the parameters"
+                .to_owned()
         } else if synchronizes(name) {
             NO_SYNCHRONIZATION.to_owned()
         } else if ["min", "max", "std::cmp::min", "std::cmp::max"].contains(&name) {

@@ -54,6 +54,7 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], line
         known: None,
         nodes: Nodes::Said,
         in_helper: false,
+        in_size: false,
         in_promise: false,
         variables: Vec::new(),
         scope: Vec::new(),
@@ -158,6 +159,8 @@ pub(super) struct Parser {
     pub(super) nodes: Nodes,
     /// Whether this is a fn that several collectives share.
     pub(super) in_helper: bool,
+    /// Whether this is a size that the attribute gives.
+    pub(super) in_size: bool,
     /// Whether this is in `expect!` or `unspecified!`.
     pub(super) in_promise: bool,
     pub(super) variables: Vec<Variable>,
@@ -194,8 +197,10 @@ impl Parser {
         if written.as_ref().is_some_and(|written| written.sizes[Size::Nodes as usize].is_none()) {
             self.nodes = Nodes::Unsaid;
         }
-        self.helpers(helpers);
+        self.in_size = true;
         let sizes = Size::ALL.map(|size| self.size(size, written.as_ref(), name_loc));
+        self.in_size = false;
+        self.helpers(helpers);
         let name = item.sig.ident.to_string();
         let body = self.body(&name, Type::unit(), |parser| parser.unit_block(&item.block));
         let written = written?;
