@@ -114,7 +114,7 @@ fn macro_and_command_line_agree() {
     let (_, rings) = RINGS.split_once("#[collectives]").unwrap();
     let text = left(rings);
     assert!(!text.contains("compile_error"), "{text}");
-    let parameter = RINGS.replace("step(r, 1)", "step(r, k)");
+    let parameter = RINGS.replace("output[..][r] = input[r][0]", "output[..][r] = input[r][k - 1]");
     let wrong = parse_file("rings.rs", &parameter).unwrap_err();
     let message = "`k` is a parameter of one collective, and this fn is shared";
     assert!(wrong.list.iter().any(|finding| finding.message == message), "{wrong}");

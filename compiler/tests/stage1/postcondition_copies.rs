@@ -195,7 +195,7 @@ fn as_many_chunks_as_ranks_without_a_pattern() {
     ");
     assert_snapshot!(all_but([(0, 0), (1, 2), (2, 1)]).report(&[3]), @"
     1:4 `example`
-    output[0][0] and 2 more chunks are never stored [postcondition]
+    output[0][0], output[1][2] and output[2][1] are never stored [postcondition]
       with RANKS = 3
     note: input[0][0] was never read
     ");
