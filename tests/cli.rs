@@ -261,7 +261,7 @@ fn a_wrong_program_is_shown_on_its_statement() {
     let ran = in_folder(&folder, "check file.rs");
     assert_eq!(ran.status, 1, "{ran:?}");
     let lost = "made at 6:13 (c = 0, hop = 6) on rank 7, was overwritten unread";
-    for words in ["output[1][0] lacks the inputs of ranks 1 to 7 [postcondition]", "--> file.rs:9:13", lost] {
+    for words in ["data[1][0] lacks the inputs of ranks 1 to 7 [postcondition]", "--> file.rs:9:13", lost] {
         assert!(ran.stderr.contains(words), "no `{words}` in {ran:#?}");
     }
     assert!(!ran.stderr.contains('\x1b'), "color without a terminal: {ran:?}");

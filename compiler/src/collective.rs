@@ -172,10 +172,10 @@ impl Collective {
             list.push(refuse(message(), format!("a world has 1 to {LARGEST_WORLD} ranks")));
         } else if self.only && !self.ranks.contains(&ranks) {
             let sizes: Vec<_> = self.ranks.iter().map(u32::to_string).collect();
-            list.push(refuse(
-                message(),
-                format!("it is written for world sizes {} `only`", sizes.join(", ")),
-            ));
+            list.push(
+                refuse(message(), format!("it is written for world sizes {} `only`", sizes.join(", ")))
+                    .help("take one of these, or leave out `only` where the program is right for others"),
+            );
         } else if root >= ranks {
             let note = format!("there is no rank {root} among {ranks}");
             list.push(refuse(format!("`{}` cannot have root {root}", self.name), note));

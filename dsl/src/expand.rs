@@ -51,20 +51,26 @@ fn expand_if(
         Err(_) => return item,
     };
     let embedded = Embedded::new(&options, &item);
-    yielding(options, &item, &embedded, check, &mut Vec::new())
+    yielding(options, (&item, &[]), &item, &embedded, check, &mut Vec::new())
 }
 
-/// The item that yields a collective, or errors and a stub. Findings of `reported` are left out, and those made are
-/// added.
+/// The item that yields a collective, or errors and a stub. The collective is `item` with the fns that it shares, and
+/// `whole` has these in its body. Findings of `reported` are left out, and those made are added.
 pub(crate) fn yielding(
     options: TokenStream,
-    item: &ItemFn,
+    (item, shared): (&ItemFn, &[ItemFn]),
+    whole: &ItemFn,
     embedded: &Embedded,
     check: impl FnOnce(&Collective) -> Result<(), Vec<Diagnostic>>,
     reported: &mut Vec<Diagnostic>,
 ) -> TokenStream {
-    let syntax::Parsed { definition, notes, mut places } =
-        syntax::parse(options.clone(), item.clone(), &[], 0);
+    let mut parsed = syntax::parse(options.clone(), item.clone(), shared, 0);
+    // What is shared sees less than a fn of the body: it has to be right as what it is.
+    if parsed.definition.is_ok() && !shared.is_empty() {
+        parsed = syntax::parse(options.clone(), whole.clone(), &[], 0);
+    }
+    let item = whole;
+    let syntax::Parsed { definition, notes, mut places } = parsed;
     let checked = definition.and_then(|definition| {
         let definition = Arc::new(definition);
         let collective = source::collective(definition.clone(), embedded.source.clone());

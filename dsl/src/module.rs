@@ -128,10 +128,12 @@ fn collective(
     let laid_out = laid_out(item, &called, module);
     let mut whole = item.clone();
     let options = source::take_options(&mut whole).unwrap_or_default();
-    whole.block.stmts.splice(0..0, called.into_iter().map(|helper| Stmt::Item(Item::Fn(helper))));
+    whole.block.stmts.splice(0..0, called.iter().cloned().map(|helper| Stmt::Item(Item::Fn(helper))));
     // A module that another macro made has no text of its own.
     let embedded = laid_out.unwrap_or_else(|| Embedded::new(&options, &whole));
-    yielding(options, &whole, &embedded, stage1, reported)
+    let mut own = item.clone();
+    source::take_options(&mut own);
+    yielding(options, (&own, &called), &whole, &embedded, stage1, reported)
 }
 
 /// The module's text with the collective and the fns that it calls alone, each where it stands in the file.

@@ -33,7 +33,7 @@ pub mod rings {
         }
     }
 
-    #[collective(all_gather, ranks = [3], chunks = step(0, 1), params(k = [1]))]
+    #[collective(all_gather, ranks = [3], chunks = k, params(k = [1]))]
     #[schedule(protocol = Simple)]
     pub fn direct() {
         for r in 0..RANKS {
@@ -100,6 +100,39 @@ fn findings_stand_in_the_shared_fn() {
         wrong.list[0].plain(),
         "1 / 0 divides by zero [arithmetic]\n  with RANKS = 2\nnote: in `1 / c`, where c = 0\nnote: called at 8:20"
     );
+}
+
+/// What the macro leaves of a module, without blanks.
+fn left(module: &str) -> String {
+    let text = quadrille_dsl::expand_module(Default::default(), module.parse().unwrap()).to_string();
+    text.split_whitespace().collect()
+}
+
+/// The macro takes what the command line takes, and refuses what it refuses.
+#[test]
+fn macro_and_command_line_agree() {
+    let (_, rings) = RINGS.split_once("#[collectives]").unwrap();
+    let text = left(rings);
+    assert!(!text.contains("compile_error"), "{text}");
+    let parameter = RINGS.replace("output[..][r] = input[r][0]", "output[..][r] = input[r][k - 1]");
+    let wrong = parse_file("rings.rs", &parameter).unwrap_err();
+    let message = "`k` is a parameter of one collective, and this fn is shared";
+    assert!(wrong.list.iter().any(|finding| finding.message == message), "{wrong}");
+    let (_, rings) = parameter.split_once("#[collectives]").unwrap();
+    let text = left(rings);
+    assert!(text.contains("isaparameterofonecollective,andthisfnisshared"), "{text}");
+    let sized = RINGS.replace("chunks = k", "chunks = step(0, 1)");
+    let wrong = parse_file("rings.rs", &sized).unwrap_err();
+    assert_eq!(
+        wrong.list[0].plain(),
+        "no fn here is called `step` [syntax]\n\
+         help: the sizes of the attribute call no fns: write the number out, over `RANKS` and the parameters"
+    );
+    assert!(left(sized.split_once("#[collectives]").unwrap().1).contains("nofnhereiscalled`step`"));
+    // Callers of either find it.
+    for name in ["shift", "direct"] {
+        assert!(text.contains(&format!("pubfn{name}()->::quadrille::Collective")), "{text}");
+    }
 }
 
 #[test]

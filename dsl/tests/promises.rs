@@ -79,8 +79,8 @@ fn rejected() {
         (
             "unspecified!(output[..][0]);\nexpect!(output[1][0] == input[1][0]);",
             "4:1-4:38",
-            "output[1][0] is spoken of twice [requirement]\n  with RANKS = 3\n\
-             note: one `expect!` or `unspecified!` says what a chunk of the output is to hold",
+            "output[1][0] is promised twice [requirement]\n  with RANKS = 3\n\
+             note: for each chunk of the output one `expect!` or `unspecified!` says what it is to hold",
         ),
         (
             "expect!(output[0][0]);",

@@ -142,7 +142,7 @@ fn statements() {
         (
             "let Some(x) = 1 else { return };",
             "3:17-3:32 `let .. else` is outside the language [unsupported]\n\
-              3:5-3:12 this pattern is outside the language [unsupported]",
+              3:5-3:12 a pattern of structs is outside the language [unsupported]",
         ),
         ("let x = i64::MAX;", "3:9-3:17 the path `i64::MAX` is outside the language [unsupported]"),
         (

@@ -151,7 +151,7 @@ fn rejected() {
         (
             "(output[0][0], output[0][0]) = (input[0][0], input[0][1]);",
             "3:1-3:59",
-            "output[0][0] and output[0][0] are stored by one statement and overlap [overlap]\n  with RANKS = 4\n\
+            "output[0][0] is stored twice by one statement [overlap]\n  with RANKS = 4\n\
              note: the parts of a simultaneous assignment store in no order",
         ),
     ] {

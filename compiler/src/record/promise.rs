@@ -69,9 +69,9 @@ fn promise(recorder: &mut Recorder, origin: Origin, dest: &Slice, offset: u32, p
     let Some(contract) = &mut recorder.program.contract else { return };
     let chunk = dest.start + offset;
     if contract.promise(dest.rank, chunk, promise).is_some() {
-        let message = format!("output[{}][{chunk}] is spoken of twice", dest.rank.0);
+        let message = format!("output[{}][{chunk}] is promised twice", dest.rank.0);
         let finding = Diagnostic::new(Check::Requirement, None, message)
-            .note("one `expect!` or `unspecified!` says what a chunk of the output is to hold");
+            .note("for each chunk of the output one `expect!` or `unspecified!` says what it is to hold");
         recorder.report(origin, Check::Requirement, finding);
     }
 }

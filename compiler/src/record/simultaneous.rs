@@ -87,7 +87,11 @@ pub(super) fn stored_twice(parts: &[Places]) -> Option<Diagnostic> {
     for (i, part) in parts.iter().enumerate() {
         for dest in &part.dests {
             if let Some(other) = stores.add(dest, i) {
-                let message = format!("{dest} and {other} are stored by one statement and overlap");
+                let message = if *dest == other {
+                    format!("{dest} is stored twice by one statement")
+                } else {
+                    format!("{dest} and {other} are stored by one statement and overlap")
+                };
                 return Some(
                     Diagnostic::new(Check::Overlap, None, message)
                         .note("the parts of a simultaneous assignment store in no order"),

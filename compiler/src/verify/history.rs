@@ -4,7 +4,7 @@
 use crate::ids::{Location, Rank};
 use crate::kind::Contribution;
 use crate::location::Locations;
-use crate::program::{OpId, Program};
+use crate::program::{Op, OpId, Program};
 use crate::verify::replay::{Observe, replay};
 use crate::verify::values::{Content, Node, State, ValueId, Values};
 use crate::words;
@@ -172,16 +172,46 @@ impl<'p> History<'p> {
         self.told.insert(reason.to_owned())
     }
 
-    /// Where an input that a value holds repeatedly was added again, unless by `blamed`.
+    /// Where an input that a value holds repeatedly was added again, and where it had come in; `blamed` stored the value.
     pub(crate) fn repeated(
         &self,
         value: ValueId,
         leaf: Contribution,
         blamed: Option<OpId>,
-    ) -> Option<String> {
+    ) -> Option<Repeated> {
         let weights = self.values.weigh(|l| l == leaf);
         let at = self.origin(value, |v| weights.of(v) > 1);
-        self.maker(at, blamed).map(|place| format!("{leaf} was added again at {place}"))
+        let (again, rank) = *self.makers.get(&at)?;
+        let Node::Sum(terms) = self.values.node(at) else { return None };
+        let holds = |v| weights.of(v) > 0 && matches!(self.values.node(v), Node::Sum(_));
+        let sums = terms.iter().filter(|&&term| holds(term)).map(|&term| self.origin(term, holds));
+        let before = sums.filter_map(|sum| self.makers.get(&sum)).min().copied();
+        let place = |op, rank: Rank| format!("{} on rank {}", self.program.at(op), rank.0);
+        let came = before.map(|(op, rank)| place(op, rank));
+        let note = match (Some(again) == blamed, came) {
+            (true, Some(came)) => format!("{leaf} had been added at {came} already"),
+            (true, None) => return None,
+            (false, Some(came)) => {
+                format!("{leaf}, added at {came}, was added again at {}", place(again, rank))
+            }
+            (false, None) => format!("{leaf} was added again at {}", place(again, rank)),
+        };
+        Some(Repeated { note, help: before.and_then(|(first, _)| self.mutual(first, again)) })
+    }
+
+    /// What to do where two operations each read what the other stores elsewhere, so that the second reads the first one's sum.
+    fn mutual(&self, first: OpId, second: OpId) -> Option<&'static str> {
+        let [first, second] = [first, second].map(|op| &self.program.ops[op.0 as usize]);
+        let reads = |a: &Op, b: &Op| b.dests.iter().any(|dest| a.sources.iter().any(|s| s.overlaps(dest)));
+        let apart = first.dests.iter().all(|a| second.dests.iter().all(|b| !a.overlaps(b)));
+        let mutual = apart && reads(first, second) && reads(second, first);
+        match (mutual, first.statement == second.statement) {
+            (false, _) => None,
+            (true, true) => {
+                Some("for an exchange store both sums by one statement: `(p, q) = (p + q, p + q);`")
+            }
+            (true, false) => Some("where the sum is to be handed on as it is, copy it: `=` instead of `+=`"),
+        }
     }
 
     /// Where inputs of other chunks than `chunk` joined those of `chunk` in a value, unless by `blamed`.
@@ -210,6 +240,15 @@ impl<'p> History<'p> {
         let (op, rank) = *self.makers.get(&value)?;
         (Some(op) != blamed).then(|| format!("{} on rank {}", self.program.at(op), rank.0))
     }
+}
+
+/// An input that was added more than once.
+#[derive(Debug)]
+pub(crate) struct Repeated {
+    /// Where.
+    pub(crate) note: String,
+    /// What to do, where that follows.
+    pub(crate) help: Option<&'static str>,
 }
 
 /// How a value got lost, the least telling first.

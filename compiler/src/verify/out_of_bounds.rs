@@ -111,8 +111,13 @@ pub(crate) fn slice(shape: &Shape, raw: &RawSlice) -> Result<Slice, Box<Diagnost
         ));
     }
     if raw.start >= raw.end {
-        let what = if raw.start == raw.end { "is an empty range" } else { "is a reversed range" };
-        return Err(error(format!("{raw} {what}")));
+        if raw.start > raw.end {
+            return Err(error(format!("{raw} is a reversed range")));
+        }
+        let mut finding = error(format!("{raw} is an empty range"));
+        finding.notes.push("every statement moves at least one chunk".to_owned());
+        finding.help = Some("where there is nothing to move, leave the statement out by an `if`".to_owned());
+        return Err(finding);
     }
     match (u32::try_from(raw.start), u32::try_from(raw.end)) {
         (Ok(start), Ok(end)) if end <= chunks => {

@@ -2,8 +2,8 @@
 //! stored the wrong value last; a chunk that is never stored is blamed on the collective's name.
 
 use crate::diagnostic::{Check, Diagnostic};
-use crate::ids::{Location, Rank};
-use crate::kind::{Contribution, Expected, Kind, Shape};
+use crate::ids::Rank;
+use crate::kind::{Contribution, Expected, Shape};
 use crate::program::{OpId, Program};
 use crate::verify::findings::{Findings, Unit};
 use crate::verify::history::History;
@@ -14,6 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings whose cause is looked for; the search costs a pass over all values each.
 const EXPLAINED: usize = 16;
+
+/// Chunks that are never stored and follow no pattern: so many are listed.
+const LISTED: usize = 4;
 
 /// An output chunk with a wrong value.
 #[derive(Clone, Copy, Debug)]
@@ -121,7 +124,7 @@ fn describe(program: &Program, values: &Values, wrong: &Wrong, value: ValueId) -
         Expected::Copied(due) => format!("holds {} instead of {due}", sum(&content)),
         Expected::Reduced { chunk } => reduction_problem(&program.shape, chunk, &content),
     };
-    format!("output[{}][{}] {problem}", wrong.rank.0, wrong.chunk)
+    format!("{} {problem}", program.shape.output_location(wrong.rank, wrong.chunk))
 }
 
 /// What a value lacks and has too much to be the combination of `due`, ascending.
@@ -138,11 +141,16 @@ fn combination_problem(due: &[Contribution], content: &[(Contribution, u64)]) ->
             often => format!("{leaf} {}", words::times(*often)),
         })
         .collect();
+    // Whether what there is too much of belongs there once.
+    let expected =
+        content.iter().filter(|(leaf, often)| *often > wanted(leaf)).all(|(leaf, _)| wanted(leaf) > 0);
     let mut parts = Vec::new();
     if !lacks.is_empty() {
         parts.push(format!("lacks {}", words::list(&lacks)));
     }
-    if !surplus.is_empty() {
+    if !surplus.is_empty() && expected {
+        parts.push(format!("has {}", words::list(&surplus)));
+    } else if !surplus.is_empty() {
         parts.push(format!("holds {} beyond what is expected", words::list(&surplus)));
     }
     words::list(&parts)
@@ -208,7 +216,8 @@ fn sum(content: &[(Contribution, u64)]) -> String {
 
 fn never_stored(program: &Program, values: &Values, wrong: &[Wrong]) -> Diagnostic {
     let shape = &program.shape;
-    let places: Vec<_> = wrong.iter().map(|w| (w.rank.0, w.chunk)).collect();
+    let at = |w: &Wrong| shape.output_location(w.rank, w.chunk);
+    let places: Vec<_> = wrong.iter().map(|w| (w.rank.0, at(w).chunk)).collect();
     let verb = if places.len() == 1 { "is" } else { "are" };
     let message = format!("{} {verb} never stored", name_chunks(shape, &places));
     let mut finding =
@@ -216,19 +225,20 @@ fn never_stored(program: &Program, values: &Values, wrong: &[Wrong]) -> Diagnost
     if let Some(w) = wrong.iter().find(|w| w.value.is_some())
         && let Some(Node::Leaf(leaf)) = w.value.map(|value| values.node(value))
     {
-        finding =
-            finding.note(format!("output[{}][{}] still holds {leaf}, as at the start", w.rank.0, w.chunk));
+        finding = finding.note(format!("{} still holds {leaf}, as at the start", at(w)));
     }
     finding
 }
 
-/// Output chunks (rank, chunk), ascending: one, a rectangle, one block a rank, or the first and how many more.
+/// Output chunks (rank, chunk of the buffer), ascending: one, a rectangle, one block a rank, or the first and how many
+/// more.
 fn name_chunks(shape: &Shape, places: &[(u32, u32)]) -> String {
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else { return String::new() };
+    let buffer = shape.output_location(Rank(first.0), 0).buffer;
     if first == last {
-        return format!("output[{}][{}]", first.0, first.1);
+        return format!("{buffer}[{}][{}]", first.0, first.1);
     }
-    let (world, chunks) = (shape.ranks, shape.output_chunks(shape.root));
+    let (world, chunks) = (shape.ranks, shape.chunks(buffer, shape.root));
     let low = places.iter().map(|p| p.1).min().unwrap_or(0);
     let high = places.iter().map(|p| p.1).max().unwrap_or(0);
     let span = |low: u32, high: u32, all: u32| match high - low + 1 {
@@ -236,15 +246,18 @@ fn name_chunks(shape: &Shape, places: &[(u32, u32)]) -> String {
         n if n == all => "..".to_owned(),
         _ => format!("{low}..{}", high + 1),
     };
+    let listed =
+        || places.iter().map(|place| format!("{buffer}[{}][{}]", place.0, place.1)).collect::<Vec<_>>();
     let text = if (last.0 - first.0 + 1) as usize * (high - low + 1) as usize == places.len() {
-        Some(format!("output[{}][{}]", span(first.0, last.0, world), span(low, high, chunks)))
+        Some(format!("[{}][{}]", span(first.0, last.0, world), span(low, high, chunks)))
     } else {
         diagonal(world, chunks, places)
     };
     match text {
-        Some(text) => format!("the {} chunks {text}", places.len()),
+        Some(text) => format!("the {} chunks {buffer}{text}", places.len()),
+        None if places.len() <= LISTED => words::list(&listed()),
         None => format!(
-            "output[{}][{}] and {}",
+            "{buffer}[{}][{}] and {}",
             first.0,
             first.1,
             words::count(places.len() as u64 - 1, "more chunk")
@@ -252,8 +265,7 @@ fn name_chunks(shape: &Shape, places: &[(u32, u32)]) -> String {
     }
 }
 
-/// One block of chunks a rank, which wanders with the rank: `output[c][c]`, `output[c][2*c..2*c + 2]`,
-/// `output[c][(c + 1) % 8]`.
+/// One block of chunks a rank, which wanders with the rank: `[c][c]`, `[c][2*c..2*c + 2]`, `[c][(c + 1) % 8]`.
 fn diagonal(world: u32, chunks: u32, places: &[(u32, u32)]) -> Option<String> {
     let width = places.len() as u32 / world;
     if width == 0 || width * world != places.len() as u32 || width * world != chunks {
@@ -266,20 +278,31 @@ fn diagonal(world: u32, chunks: u32, places: &[(u32, u32)]) -> Option<String> {
     });
     match (fits, width, shift) {
         (false, ..) => None,
-        (true, 1, 0) => Some("output[c][c]".to_owned()),
-        (true, 1, shift) => Some(format!("output[c][(c + {shift}) % {world}]")),
-        (true, width, 0) => Some(format!("output[c][{width}*c..{width}*c + {width}]")),
+        (true, 1, 0) => Some("[c][c]".to_owned()),
+        (true, 1, shift) => Some(format!("[c][(c + {shift}) % {world}]")),
+        (true, width, 0) => Some(format!("[c][{width}*c..{width}*c + {width}]")),
         (true, ..) => None,
     }
 }
 
-/// Adds why: where the chunk lies in place, where missing inputs were lost, where surplus ones came in. A reason that
+/// Adds why: what inputs are in place, where missing inputs were lost, where surplus ones came in. A reason that
 /// another finding gave already is left out.
 fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding: Diagnostic) -> Diagnostic {
     let shape = &program.shape;
-    finding.notes.extend(in_place_note(shape, wrong));
     let content = wrong.value.map(|value| history.values().contributions(value)).unwrap_or_default();
-    let reasons = match program.expected(wrong.rank, wrong.chunk) {
+    let expected = program.expected(wrong.rank, wrong.chunk);
+    let named = match &expected {
+        Expected::Copied(due) => in_place_note(shape, &[*due]),
+        Expected::Combined(due) => in_place_note(shape, due),
+        Expected::Reduced { .. } | Expected::Unspecified => None,
+    };
+    let mut help = None;
+    let mut repeated = |history: &History, value, leaf| {
+        let repeated = history.repeated(value, leaf, wrong.stored)?;
+        help = repeated.help.map(str::to_owned);
+        Some(repeated.note)
+    };
+    let reasons = match expected {
         Expected::Unspecified => [None, None],
         Expected::Combined(due) => {
             let missing: Vec<_> =
@@ -287,7 +310,7 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
             let lost = history.lost(&missing, wrong.stored).filter(|_| !missing.is_empty());
             let surplus = content.iter().find(|(_, often)| *often > 1);
             let again = wrong.value.zip(surplus);
-            [lost, again.and_then(|(value, (leaf, _))| history.repeated(value, *leaf, wrong.stored))]
+            [lost, again.and_then(|(value, (leaf, _))| repeated(history, value, *leaf))]
         }
         Expected::Copied(due) => {
             let missing = !content.iter().any(|(leaf, _)| *leaf == due);
@@ -302,25 +325,22 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
                 .lost(&missing, wrong.stored)
                 .or_else(|| history.made(chunk, reduction(shape, history.values(), chunk)));
             let surplus = wrong.value.and_then(|value| match content.iter().find(|(_, often)| *often > 1) {
-                Some((leaf, _)) => history.repeated(value, *leaf, wrong.stored),
+                Some((leaf, _)) => repeated(history, value, *leaf),
                 None => history.mixed(value, chunk, wrong.stored),
             });
             [lost.filter(|_| !missing.is_empty()), surplus]
         }
     };
-    finding.notes.extend(reasons.into_iter().flatten().filter(|reason| history.tell(reason)));
+    let told: Vec<String> = reasons.into_iter().flatten().filter(|reason| history.tell(reason)).collect();
+    finding.notes.extend(named.filter(|_| !told.iter().any(|reason| reason.contains(" from the start"))));
+    finding.notes.extend(told);
+    finding.help = finding.help.or(help);
     finding
 }
 
-/// Where an in-place collective's `data` numbers the chunk otherwise than `input` and `output` do.
-fn in_place_note(shape: &Shape, wrong: &Wrong) -> Option<String> {
-    let at = shape.output_location(wrong.rank, wrong.chunk);
-    let (name, index, data) = match (shape.kind, shape.expected(wrong.rank, wrong.chunk)) {
-        (Kind::AllGather, Expected::Copied(due)) => {
-            let chunk = due.rank.0 * shape.chunks + due.chunk;
-            (due.to_string(), due.chunk, Location { rank: due.rank, chunk, ..at })
-        }
-        _ => (format!("output[{}][{}]", wrong.rank.0, wrong.chunk), wrong.chunk, at),
-    };
-    (shape.in_place && data.chunk != index).then(|| format!("in place, {name} is {data}"))
+/// What `input` means where the message speaks of it and the text knows only `data`.
+fn in_place_note(shape: &Shape, due: &[Contribution]) -> Option<String> {
+    let due = due.first().filter(|_| shape.in_place)?;
+    let at = shape.input_location(due.rank, due.chunk);
+    Some(format!("{due} is what {at} held at the start"))
 }

@@ -1,6 +1,8 @@
 //! `read-before-write`: every chunk read holds a value.
 
 use crate::diagnostic::{Check, Diagnostic};
+use crate::ids::{Buffer, Location};
+use crate::kind::{Kind, Shape};
 use crate::program::Program;
 use crate::verify::findings::{Findings, Unit};
 use crate::verify::stores::Stores;
@@ -15,7 +17,8 @@ pub(crate) fn report(program: &Program, stores: &Stores, findings: &mut Findings
         let op = &program.ops[id.0 as usize];
         findings.add(program, (op.statement, op.trail), (Check::ReadBeforeWrite, Unit::Operation), || {
             let message = format!("{at} is read before anything is stored there");
-            let finding = Diagnostic::new(Check::ReadBeforeWrite, None, message);
+            let mut finding = Diagnostic::new(Check::ReadBeforeWrite, None, message);
+            finding.notes.extend(at_the_start(&program.shape, at));
             match stores.first(at) {
                 None => finding.note("nothing is stored there later either"),
                 Some(first) if first == id => finding
@@ -24,5 +27,27 @@ pub(crate) fn report(program: &Program, stores: &Stores, findings: &mut Findings
                 Some(first) => finding.note(format!("the first store is at {}", program.at(first))),
             }
         });
+    }
+}
+
+/// What a buffer holds at the start, where that is not the same for all chunks of `data`.
+fn at_the_start(shape: &Shape, at: Location) -> Option<String> {
+    match (at.buffer, shape.kind) {
+        (Buffer::Scratch, _) => Some("`scratch` holds nothing at the start".to_owned()),
+        (Buffer::Data, Kind::Broadcast) => {
+            Some(format!("at the start only the root, rank {}, has anything in `data`", shape.root.0))
+        }
+        (Buffer::Data, Kind::AllGather) => {
+            let first = shape.input_location(at.rank, 0).chunk;
+            let input = match shape.chunks {
+                1 => format!("{first}"),
+                chunks => format!("{first}..{}", first + chunks),
+            };
+            Some(format!(
+                "at the start data[{0}] holds rank {0}'s input, data[{0}][{input}], alone",
+                at.rank.0
+            ))
+        }
+        _ => None,
     }
 }

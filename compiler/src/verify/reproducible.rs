@@ -32,8 +32,12 @@ pub(crate) fn under(program: &Program, contents: &Contents, options: &ScheduleOp
     let message = format!("`{}` is not reproducible: {why}", program.name);
     let mut finding =
         Diagnostic::new(Check::Requirement, program.name_loc, message).context(program.context());
-    for example in examples.into_iter().flatten() {
+    let Some(examples) = examples else {
+        return Some(finding.help("leave multimem out, or `reproducible`"));
+    };
+    for example in examples {
         finding = finding.note(example.to_string());
     }
-    Some(finding)
+    finding = finding.note("here rN is what rank N contributes");
+    Some(finding.help("combine in the same order everywhere: `reduce(..)` over all ranks goes by rank"))
 }

@@ -36,7 +36,7 @@ fn rotated_chunks() {
       with RANKS = 3 (also 2), in iteration c = 0; 2 more operations likewise
     note: with 3 chunks a unit they stand at positions 1 and 0; when a message does not divide evenly, late chunks are shorter
     2:5 `data[to][(c + 1) % RANKS] += data[from][c];`
-    output[0][0] has the input of rank 0 twice [postcondition]
+    data[0][0] has the input of rank 0 twice [postcondition]
       with RANKS = 1, in iteration c = 0
     ");
 }

@@ -137,6 +137,8 @@ fn ranges() {
     2:5 `empty`
     data[0][2..2] is an empty range [out-of-bounds]
       with RANKS = 2, in iteration k = 2
+    note: every statement moves at least one chunk
+    help: where there is nothing to move, leave the statement out by an `if`
     3:5 `reversed`
     data[1][3..1] is a reversed range [out-of-bounds]
       with RANKS = 2, in iteration k = 3

@@ -10,11 +10,11 @@ use quadrille_compiler::kind::Kind::*;
 fn first_lap_of_the_ring_too_short() {
     assert_snapshot!(ring_all_reduce(1, 0).report(&[2, 4, 8]), @"
     1:4 `example`
-    the 8 chunks output[c][c] are never stored [postcondition]
+    the 8 chunks data[c][c] are never stored [postcondition]
       with RANKS = 8 (also 2, 4)
-    note: output[0][0] still holds input[0][0], as at the start
+    note: data[0][0] still holds input[0][0], as at the start
     3:5 `data[to][c] = data[from][c];`
-    output[1][0] lacks the inputs of ranks 1 to 7 [postcondition]
+    data[1][0] lacks the inputs of ranks 1 to 7 [postcondition]
       with RANKS = 8 (also 2, 4), in iteration c = 0, hop = 0; 55 more chunks likewise
     note: a sum of 7 of 8 inputs, made at 2:5 (c = 0, hop = 6) on rank 7, was overwritten unread at 3:5 (c = 0, hop = 6)
     ");
@@ -24,12 +24,12 @@ fn first_lap_of_the_ring_too_short() {
 fn second_lap_of_the_ring_too_short() {
     assert_snapshot!(ring_all_reduce(0, 1).report(&[2, 4, 8]), @"
     1:4 `example`
-    the 2 chunks output[c][(c + 1) % 2] are never stored [postcondition]
+    the 2 chunks data[c][(c + 1) % 2] are never stored [postcondition]
       with RANKS = 2
-    note: output[0][1] still holds input[0][1], as at the start
+    note: data[0][1] still holds input[0][1], as at the start
     note: the sum of all 2 inputs, made at 2:5 (c = 1, hop = 1) on rank 1, was never read
     2:5 `data[to][c] += data[from][c];`
-    output[7][0] lacks the input of rank 0 [postcondition]
+    data[7][0] lacks the input of rank 0 [postcondition]
       with RANKS = 8 (also 4), in iteration c = 0, hop = 6; 7 more chunks likewise
     note: the whole reduction of input[..][0] was made at 2:5 (c = 0, hop = 7) on rank 0
     ");
@@ -47,8 +47,9 @@ fn ring_reduction_of_one_hop_too_many() {
     });
     assert_snapshot!(program.in_place().report(&[1, 2, 4]), @"
     2:5 `data[to][u] += data[from][u];`
-    output[0][0] has the input of rank 0 twice [postcondition]
+    data[0][0] has the input of rank 0 twice [postcondition]
       with RANKS = 4 (also 1, 2), in iteration u = 0, hop = 3; 3 more chunks likewise
+    note: input[0][0] had been added at 2:5 (u = 0, hop = 0) on rank 1 already
     ");
 }
 
@@ -69,11 +70,11 @@ fn ring_that_starts_a_hop_early() {
     });
     assert_snapshot!(program.in_place().chunks(|n| n).report(&[4]), @"
     1:4 `example`
-    the 4 chunks output[c][c] are never stored [postcondition]
+    the 4 chunks data[c][c] are never stored [postcondition]
       with RANKS = 4
-    note: output[0][0] still holds input[0][0], as at the start
+    note: data[0][0] still holds input[0][0], as at the start
     3:5 `data[to][c] = data[from][c];`
-    output[1][0] lacks the inputs of ranks 1 to 3 [postcondition]
+    data[1][0] lacks the inputs of ranks 1 to 3 [postcondition]
       with RANKS = 4, in iteration c = 0, hop = 0; 11 more chunks likewise
     note: the sum of all 4 inputs, made at 2:5 (c = 0, hop = 2) on rank 3, was overwritten unread at 3:5 (c = 0, hop = 2)
     ");
@@ -132,7 +133,7 @@ fn power_of_two_assumed() {
     assert_eq!(program().report(&[1, 2, 4, 8, 16]), "");
     assert_snapshot!(program().report(&[3, 6]), @"
     3:5 `data[r + step][0] = data[r][0];`
-    output[2][0] lacks the inputs of ranks 4 and 5 [postcondition]
+    data[2][0] lacks the inputs of ranks 4 and 5 [postcondition]
       with RANKS = 6 (also 3), in iteration step = 2, r = 0; 1 more chunk likewise
     note: the whole reduction of input[..][0] was made at 2:5 (step = 4, r = 0) on rank 0
     ");
@@ -155,11 +156,11 @@ fn tree_for_a_power_of_two_leaves_ranks_out() {
     });
     assert_snapshot!(program.in_place().report(&[2, 4, 6, 8]), @"
     2:5 `data[r][0] += data[r + step][0];`
-    output[0][0] lacks the inputs of ranks 4 and 5 [postcondition]
+    data[0][0] lacks the inputs of ranks 4 and 5 [postcondition]
       with RANKS = 6, in iteration step = 1, r = 0
     note: input[4][0], in data[4][0] from the start, was overwritten unread at 3:5 (r = 4)
     3:5 `data[r][0] = data[0][0];`
-    output[1][0] lacks the inputs of ranks 4 and 5 [postcondition]
+    data[1][0] lacks the inputs of ranks 4 and 5 [postcondition]
       with RANKS = 6, in iteration r = 1; 4 more chunks likewise
     ");
 }
@@ -188,7 +189,7 @@ fn copying_before_the_sum_is_complete() {
     });
     assert_snapshot!(program.in_place().report(&[2, 3, 5]), @"
     3:5 `data[r][0] = data[0][0];`
-    output[1][0] lacks the inputs of ranks 2 to 4 [postcondition]
+    data[1][0] lacks the inputs of ranks 2 to 4 [postcondition]
       with RANKS = 5 (also 3), in iteration r = 1; 2 more chunks likewise
     note: the whole reduction of input[..][0] was made at 2:5 (r = 4) on rank 0
     ");
@@ -207,11 +208,11 @@ fn swapped_source_and_destination() {
     });
     assert_snapshot!(program.in_place().report(&[4]), @"
     1:4 `example`
-    output[0][0] is never stored [postcondition]
+    data[0][0] is never stored [postcondition]
       with RANKS = 4
-    note: output[0][0] still holds input[0][0], as at the start
+    note: data[0][0] still holds input[0][0], as at the start
     3:5 `data[r][0] = data[0][0];`
-    output[1][0] lacks the inputs of ranks 1 to 3 [postcondition]
+    data[1][0] lacks the inputs of ranks 1 to 3 [postcondition]
       with RANKS = 4, in iteration r = 1; 2 more chunks likewise
     note: a sum of 2 of 4 inputs, made at 2:5 (r = 1) on rank 1, was overwritten unread at 3:5 (r = 1)
     ");
@@ -247,9 +248,9 @@ fn ring_reduce_scatter_that_ends_on_the_wrong_rank() {
     });
     assert_snapshot!(program.in_place().report(&[4]), @"
     1:4 `example`
-    the 4 chunks output[..][0] are never stored [postcondition]
+    the 4 chunks data[c][c] are never stored [postcondition]
       with RANKS = 4
-    note: output[0][0] still holds input[0][0], as at the start
+    note: data[0][0] still holds input[0][0], as at the start
     note: the sum of all 4 inputs, made at 2:5 (u = 0, hop = 2) on rank 3, was never read
     ");
 }
@@ -265,7 +266,7 @@ fn one_term_of_another_unit() {
     });
     assert_snapshot!(program.in_place().report(&[2]), @"
     3:5 `data[r][r] += data[1 - r][r];`
-    output[0][0] holds chunk 1 of the input of rank 1 [postcondition]
+    data[0][0] holds chunk 1 of the input of rank 1 [postcondition]
       with RANKS = 2, in iteration r = 0
     note: inputs of different chunks were combined at 2:5 on rank 0
     ");
@@ -284,11 +285,11 @@ fn doubled_again_and_again() {
     });
     assert_snapshot!(program.in_place().chunks(|_| 2).report(&[2]), @"
     3:5 `data[0][..] += data[1][..];`
-    output[0][0] has the input of rank 0 8-fold [postcondition]
+    data[0][0] has the input of rank 0 8-fold [postcondition]
       with RANKS = 2; 1 more chunk likewise
     note: input[0][0] was added again at 2:5 (k = 0) on rank 0
     4:5 `data[1][..] = data[0][..];`
-    output[1][0] has the input of rank 0 8-fold [postcondition]
+    data[1][0] has the input of rank 0 8-fold [postcondition]
       with RANKS = 2; 1 more chunk likewise
     ");
 }
@@ -303,9 +304,9 @@ fn nothing_at_all() {
     ");
     assert_snapshot!(sketch(AllReduce, &[], |_| {}).in_place().report(&[1, 2]), @"
     1:4 `example`
-    the 2 chunks output[..][0] are never stored [postcondition]
+    the 2 chunks data[..][0] are never stored [postcondition]
       with RANKS = 2
-    note: output[0][0] still holds input[0][0], as at the start
+    note: data[0][0] still holds input[0][0], as at the start
     note: input[1][0] was never read
     ");
 }

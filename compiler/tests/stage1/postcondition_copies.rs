@@ -33,7 +33,7 @@ fn chunk_overwritten_while_still_needed() {
     });
     assert_snapshot!(program.in_place().report(&[1, 2, 4]), @"
     2:5 `data[to][from] = data[from][to];`
-    output[0][1] holds input[0][1] instead of input[1][0] [postcondition]
+    data[0][1] holds input[0][1] instead of input[1][0] [postcondition]
       with RANKS = 4 (also 2), in iteration from = 1, to = 0; 5 more chunks likewise
     note: input[1][0], in data[1][0] from the start, was overwritten unread at 2:5 (from = 0, to = 1)
     ");
@@ -87,9 +87,8 @@ fn in_place_gather_that_shifts_units() {
     });
     assert_snapshot!(program.in_place().report(&[3]), @"
     2:5 `data[to][(r + 1) % RANKS] = data[r][r];`
-    output[0][1] holds input[0][0] instead of input[1][0] [postcondition]
+    data[0][1] holds input[0][0] instead of input[1][0] [postcondition]
       with RANKS = 3, in iteration r = 0, to = 0; 5 more chunks likewise
-    note: in place, input[1][0] is data[1][1]
     note: input[1][0], in data[1][1] from the start, was overwritten unread at 2:5 (r = 0, to = 1)
     ");
 }
@@ -133,11 +132,13 @@ fn sums_where_copies_are_due() {
     });
     assert_snapshot!(program.in_place().report(&[3]), @"
     2:5 `data[r][0] = data[0][0] + data[0][0];`
-    output[2][0] holds the sum input[0][0] + input[0][0] instead of input[0][0] [postcondition]
+    data[2][0] holds the sum input[0][0] + input[0][0] instead of input[0][0] [postcondition]
       with RANKS = 3, in iteration r = 2
+    note: input[0][0] is what data[0][0] held at the start
     3:5 `data[r][0] += data[0][0];`
-    output[1][0] holds a sum of 6 inputs instead of input[0][0] [postcondition]
+    data[1][0] holds a sum of 6 inputs instead of input[0][0] [postcondition]
       with RANKS = 3, in iteration k = 3
+    note: input[0][0] is what data[0][0] held at the start
     ");
 }
 
@@ -171,8 +172,9 @@ fn broadcast_for_a_power_of_two() {
     });
     assert_snapshot!(program.in_place().report(&[1, 2, 4, 6, 8]), @"
     1:4 `example`
-    the 2 chunks output[4..6][0] are never stored [postcondition]
+    the 2 chunks data[4..6][0] are never stored [postcondition]
       with RANKS = 6
+    note: input[0][0] is what data[0][0] held at the start
     ");
 }
 
@@ -187,13 +189,13 @@ fn as_many_chunks_as_ranks_without_a_pattern() {
     };
     assert_snapshot!(all_but([(0, 0), (0, 1), (2, 2)]).report(&[3]), @"
     1:4 `example`
-    output[0][0] and 2 more chunks are never stored [postcondition]
+    output[0][0], output[0][1] and output[2][2] are never stored [postcondition]
       with RANKS = 3
     note: input[0][0] was never read
     ");
     assert_snapshot!(all_but([(0, 0), (1, 2), (2, 1)]).report(&[3]), @"
     1:4 `example`
-    output[0][0] and 2 more chunks are never stored [postcondition]
+    output[0][0], output[1][2] and output[2][1] are never stored [postcondition]
       with RANKS = 3
     note: input[0][0] was never read
     ");

@@ -40,12 +40,13 @@ fn swapped_source_and_destination() {
     });
     assert_snapshot!(program.in_place().report(&[1, 2, 8]), @"
     1:4 `example`
-    the 7 chunks output[1..8][0] are never stored [postcondition]
+    the 7 chunks data[1..8][0] are never stored [postcondition]
       with RANKS = 8 (also 2)
     note: input[0][0], in data[0][0] from the start, was overwritten unread at 2:5 (r = 1)
     2:5 `data[0][0] = data[r][0];`
     data[1][0] is read before anything is stored there [read-before-write]
       with RANKS = 8 (also 2), in iteration r = 1; 6 more operations likewise
+    note: at the start only the root, rank 0, has anything in `data`
     note: nothing is stored there later either
     ");
 }
@@ -84,6 +85,7 @@ fn broadcast_tree_from_the_leaves() {
     2:5 `data[r + step][0] = data[r][0];`
     data[2][0] is read before anything is stored there [read-before-write]
       with RANKS = 8 (also 4), in iteration step = 1, r = 2; 3 more operations likewise
+    note: at the start only the root, rank 0, has anything in `data`
     note: the first store is at 2:5 (step = 2, r = 0)
     ");
 }
@@ -98,13 +100,14 @@ fn wrong_modulus_in_an_in_place_gather() {
     });
     assert_snapshot!(program.in_place().report(&[1, 2, 3]), @"
     1:4 `example`
-    the 3 chunks output[c][(c + 1) % 3] are never stored [postcondition]
+    the 3 chunks data[c][(c + 1) % 3] are never stored [postcondition]
       with RANKS = 3
-    note: in place, input[1][0] is data[1][1]
+    note: input[1][0] is what data[1][1] held at the start
     note: input[1][0] was never read
     2:5 `data[(r + 1) % RANKS][r] = data[r][(r + 1) % RANKS];`
     data[0][1] is read before anything is stored there [read-before-write]
       with RANKS = 3 (also 2), in iteration r = 0; 2 more operations likewise
+    note: at the start data[0] holds rank 0's input, data[0][0], alone
     note: nothing is stored there later either
     ");
 }

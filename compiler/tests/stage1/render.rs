@@ -19,16 +19,16 @@ fn render(text: &str, locs: &[Loc]) -> String {
 #[test]
 fn ring_with_a_lap_too_short() {
     assert_snapshot!(ring_all_reduce(1, 0).rendered(8), @"
-    error: the 8 chunks output[c][c] are never stored [postcondition]
+    error: the 8 chunks data[c][c] are never stored [postcondition]
      --> example.rs:1:4
       |
     1 | fn example() {
       |    ^^^^^^^
       |
       = note: with RANKS = 8
-      = note: output[0][0] still holds input[0][0], as at the start
+      = note: data[0][0] still holds input[0][0], as at the start
 
-    error: output[1][0] lacks the inputs of ranks 1 to 7 [postcondition]
+    error: data[1][0] lacks the inputs of ranks 1 to 7 [postcondition]
      --> example.rs:3:5
       |
     3 |     data[to][c] = data[from][c];

@@ -29,6 +29,8 @@ fn a_ring_begins_elsewhere_for_each_chunk() {
       with RANKS = 4
     note: output[0][0] = r1 + r2 + r3 + r0 one after the other
     note: output[0][1] = r2 + r3 + r0 + r1 one after the other
+    note: here rN is what rank N contributes
+    help: combine in the same order everywhere: `reduce(..)` over all ranks goes by rank
     ");
     // Of two ranks it does not matter which is the first.
     assert_eq!(programs::ring_all_reduce(0, 0).reproducible().report(&[1, 2]), "");
@@ -47,6 +49,8 @@ fn each_rank_in_its_own_order() {
       with RANKS = 3
     note: output[0][0] = r0 + r1 + r2 at once
     note: output[1][0] = r1 + r2 + r0 at once
+    note: here rN is what rank N contributes
+    help: combine in the same order everywhere: `reduce(..)` over all ranks goes by rank
     ");
 }
 
@@ -92,6 +96,7 @@ fn the_switch_has_its_own_order() {
     1:4 `example`
     `example` is not reproducible: multimem lets the switch combine, in an order of its own [requirement]
       with RANKS = 4
+    help: leave multimem out, or `reproducible`
     ");
     assert_eq!(named("pairwise all-to-all").multimem().reproducible().report(&[4]), "");
 }

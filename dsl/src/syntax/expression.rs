@@ -47,6 +47,7 @@ impl Parser {
             syn::Expr::Binary(binary) => self.binary(binary),
             syn::Expr::Cast(cast) => self.cast(cast),
             syn::Expr::Call(call) => self.call(call),
+            syn::Expr::MethodCall(_) if self.operator_on_chunks(expr) => Typed::unknown(),
             syn::Expr::MethodCall(call) => self.method(call),
             syn::Expr::Field(_) | syn::Expr::Index(_) => self.part(expr),
             syn::Expr::Tuple(tuple) => {
@@ -179,9 +180,7 @@ impl Parser {
                 self.syntax(path, format!("`{name}` is a variable outside this fn"))
                     .help("a nested fn sees its parameters, `RANKS` and the buffers; pass it as an argument");
             }
-            _ => {
-                self.syntax(path, format!("nothing here is called `{name}`"));
-            }
+            _ => self.no_value(path, &name),
         }
         Typed::unknown()
     }
@@ -279,19 +278,7 @@ impl Parser {
         let name = text(&call.func);
         let known = self.function_scope.iter().rev().find(|(known, _)| *known == name);
         let Some(function) = known.map(|(_, function)| *function) else {
-            if name == "reduce" {
-                self.syntax(call, "`reduce(..)` combines chunks, and yields no number")
-                    .help("write it on the right of an assignment to a chunk");
-            } else {
-                let found = self.syntax(&call.func, format!("no fn here is called `{name}`"));
-                if ["min", "max", "std::cmp::min", "std::cmp::max"].contains(&name.as_str()) {
-                    found.help("write it as a method: `a.min(b)`");
-                } else {
-                    found.help(
-                        "fns are defined inside the collective, or beside it in a `#[collectives]` module",
-                    );
-                }
-            }
+            self.no_function(call, &name);
             return Typed::unknown();
         };
         let (parameters, result) = {
@@ -494,44 +481,6 @@ impl Parser {
         }
         let ty = if ty.agrees(&other) { ty.either(&other) } else { ty };
         Typed { expr: Expr::If(Box::new((condition, then, otherwise))), ty }
-    }
-
-    /// Reports an expression that is outside the language.
-    fn no_expression(&mut self, expr: &syn::Expr) {
-        let (what, instead) = match expr {
-            syn::Expr::Assign(_) => ("an assignment inside an expression", "make it a statement of its own"),
-            syn::Expr::Match(_) => ("`match`", "write `if`/`else`"),
-            syn::Expr::Let(_) => ("`if let`", "write a `let` and an `if`"),
-            syn::Expr::Loop(_) => ("`loop`", "write `while` with a condition, or `for` over a range"),
-            syn::Expr::While(_) | syn::Expr::ForLoop(_) => {
-                ("a loop inside an expression", "make it a statement of its own")
-            }
-            syn::Expr::Break(_) => ("`break`", "put the condition into a `while`"),
-            syn::Expr::Continue(_) => ("`continue`", "put the rest of the loop into an `if`"),
-            syn::Expr::Return(_) => {
-                ("`return`", "write `if`/`else`; a fn's value is its last expression, without `;`")
-            }
-            syn::Expr::Closure(_) => ("a closure", "write a nested `fn`"),
-            syn::Expr::Range(_) => {
-                ("a range as a value", "ranges stand in `for .. in` and in the index of a buffer")
-            }
-            syn::Expr::Reference(_) | syn::Expr::RawAddr(_) => {
-                ("a reference", "there are only values: leave the `&` out")
-            }
-            syn::Expr::Struct(_) => ("a struct", "write a tuple"),
-            syn::Expr::Macro(call) => {
-                let what = format!("`{}!`", text(&call.mac.path));
-                return self.outside(expr, what, "the macros are statements of their own");
-            }
-            syn::Expr::Unsafe(_) => ("`unsafe`", "nothing here needs it: leave it out"),
-            syn::Expr::Async(_) | syn::Expr::Await(_) | syn::Expr::Const(_) => {
-                ("this block", "write a plain block")
-            }
-            syn::Expr::Try(_) | syn::Expr::TryBlock(_) => ("`?`", "state requirements with `assert!`"),
-            syn::Expr::Infer(_) => ("`_` as a value", "write `let _ = ..`"),
-            _ => ("this expression", "use integers, bools, tuples, arrays, `if` and fns"),
-        };
-        self.outside(expr, what, instead);
     }
 
     pub(super) fn no_label(&mut self, label: Option<&syn::Label>) {

@@ -1,6 +1,7 @@
 //! Macros, which are statements: requirements and promises.
 
 use super::attribute::text;
+use super::names::{NO_SYNCHRONIZATION, synchronizes};
 use super::parser::Parser;
 use super::{Action, Piece};
 use proc_macro2::TokenStream;
@@ -17,8 +18,12 @@ impl Parser {
     pub(super) fn macro_statement(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Option<Action> {
         let name = text(&mac.path);
         if !MACROS.contains(&name.as_str()) {
-            let help = "the macros are `assert!(condition, \"message\")`, and in a custom collective `expect!(..)` and \
-                        `unspecified!(..)`";
+            let help = if synchronizes(&name) {
+                NO_SYNCHRONIZATION
+            } else {
+                "the macros are `assert!(condition, \"message\")`, and in a custom collective `expect!(..)` and \
+                        `unspecified!(..)`"
+            };
             self.outside(tokens, format!("`{name}!`"), help);
             return None;
         }

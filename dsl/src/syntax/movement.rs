@@ -143,7 +143,8 @@ impl Parser {
                 );
                 None
             }
-            _ if buffer_root(term).is_some() => self.operand(term),
+            _ if buffer_root(term).is_some() || self.like_a_chunk(term) => self.operand(term),
+            _ if self.operator_on_chunks(term) => None,
             _ => {
                 self.syntax(term, "this is no chunk; only chunks can be stored to chunks")
                     .help("write chunks as `input[rank][chunk]`");
@@ -189,11 +190,7 @@ impl Parser {
         let name = text(base);
         let in_place = self.known.as_ref().map(|known| known.in_place);
         let Some(buffer) = Buffer::ALL.into_iter().find(|buffer| buffer.name() == name) else {
-            let help = match in_place {
-                Some(true) => "an `in_place` collective has one, `data`",
-                _ => "the buffers are `input` and `output`",
-            };
-            self.syntax(base, format!("no buffer is called `{name}`")).help(help);
+            self.no_buffer(base, &name);
             return None;
         };
         if self.in_promise {

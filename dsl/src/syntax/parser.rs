@@ -19,6 +19,9 @@ const FRAME_LIMIT: u32 = 4096;
 /// The most levels of nesting in one fn. The evaluator's own stack grows with them.
 const DEPTH_LIMIT: u32 = 100;
 
+/// The most places of one wrong name that are listed.
+const PLACES: usize = 8;
+
 /// Names that no variable may have.
 pub(super) const RESERVED: [&str; 9] =
     ["RANKS", "ROOT", "NODES", "LOCAL_RANKS", "input", "output", "data", "scratch", "reduce"];
@@ -51,6 +54,7 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], line
         known: None,
         nodes: Nodes::Said,
         in_helper: false,
+        in_size: false,
         in_promise: false,
         variables: Vec::new(),
         scope: Vec::new(),
@@ -66,11 +70,34 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], line
     let Parser { places, notes, mut findings, .. } = parser;
     findings.sort_by_key(|finding| finding.loc);
     findings.dedup();
+    let findings = once_each(findings);
     let definition = match definition {
         Some(definition) if findings.is_empty() => Ok(definition),
         _ => Err(findings),
     };
     Parsed { definition, notes, places }
+}
+
+/// One finding for each wrong name: the first, which names the places of the others.
+fn once_each(findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut once: Vec<(Diagnostic, Vec<String>)> = Vec::new();
+    for finding in findings {
+        let same = |(first, _): &&mut (Diagnostic, _)| {
+            first.check == Check::Syntax && first.message == finding.message && first.help == finding.help
+        };
+        match (once.iter_mut().find(same), finding.loc) {
+            (Some((_, others)), Some(loc)) => others.push(loc.to_string()),
+            _ => once.push((finding, Vec::new())),
+        }
+    }
+    let noted = once.into_iter().map(|(finding, others)| match &others[..] {
+        [] => finding,
+        [first, .., last] if others.len() > PLACES => {
+            finding.note(format!("likewise at {} places from {first} to {last}", others.len()))
+        }
+        others => finding.note(format!("likewise at {}", others.join(", "))),
+    });
+    noted.collect()
 }
 
 /// An expression and its type.
@@ -132,6 +159,8 @@ pub(super) struct Parser {
     pub(super) nodes: Nodes,
     /// Whether this is a fn that several collectives share.
     pub(super) in_helper: bool,
+    /// Whether this is a size that the attribute gives.
+    pub(super) in_size: bool,
     /// Whether this is in `expect!` or `unspecified!`.
     pub(super) in_promise: bool,
     pub(super) variables: Vec<Variable>,
@@ -168,8 +197,10 @@ impl Parser {
         if written.as_ref().is_some_and(|written| written.sizes[Size::Nodes as usize].is_none()) {
             self.nodes = Nodes::Unsaid;
         }
-        self.helpers(helpers);
+        self.in_size = true;
         let sizes = Size::ALL.map(|size| self.size(size, written.as_ref(), name_loc));
+        self.in_size = false;
+        self.helpers(helpers);
         let name = item.sig.ident.to_string();
         let body = self.body(&name, Type::unit(), |parser| parser.unit_block(&item.block));
         let written = written?;

@@ -42,7 +42,7 @@ impl Parser {
                     at += ty.size();
                 }
             }
-            _ => self.outside(pattern, "this pattern", "bind names, `_`, or tuples of them"),
+            _ => self.no_pattern(pattern),
         }
     }
 
@@ -74,14 +74,13 @@ impl Parser {
                 name => match IntType::ALL.into_iter().find(|known| known.name == name) {
                     Some(known) => Type::Int(known),
                     None => {
-                        let what = format!("the type `{name}`");
-                        self.outside(ty, what, "the types are integers, `bool`, tuples and arrays");
+                        self.no_type(ty);
                         Type::Unknown
                     }
                 },
             },
             _ => {
-                self.outside(ty, "this type", "the types are integers, `bool`, tuples and arrays");
+                self.no_type(ty);
                 Type::Unknown
             }
         }

@@ -83,13 +83,7 @@ impl Parser {
                 self.macro_call(mac, quote!(#mac #semi))
             }
             Stmt::Item(item) => {
-                let (what, instead) = match item {
-                    Item::Const(_) | Item::Static(_) => ("a constant", "write `let`"),
-                    Item::Use(_) => ("`use`", "nothing needs to be imported: leave it out"),
-                    Item::Macro(_) => ("a macro", "write a nested `fn`"),
-                    _ => ("this item", "only fns can be defined here"),
-                };
-                self.outside(item, what, instead);
+                self.no_item(item);
                 Read::Nothing
             }
             Stmt::Expr(expr, semi) => {
@@ -168,16 +162,20 @@ impl Parser {
             None
         };
         let action = match expr {
-            syn::Expr::Assign(assign) => match buffer_root(&assign.left) {
-                Some(_) => self.movement(&assign.left, false, &assign.right).map(Action::Move),
-                None => self.assign(&assign.left, None, &assign.right),
-            },
+            syn::Expr::Assign(assign) => {
+                if buffer_root(&assign.left).is_some() || self.like_a_chunk(&assign.left) {
+                    self.movement(&assign.left, false, &assign.right).map(Action::Move)
+                } else {
+                    self.assign(&assign.left, None, &assign.right)
+                }
+            }
             syn::Expr::Binary(binary) if assigning_op(&binary.op).is_some() => {
-                match (buffer_root(&binary.left), &binary.op) {
-                    (Some(_), BinOp::AddAssign(_)) => {
+                let moves = buffer_root(&binary.left).is_some() || self.like_a_chunk(&binary.left);
+                match (moves, &binary.op) {
+                    (true, BinOp::AddAssign(_)) => {
                         self.movement(&binary.left, true, &binary.right).map(Action::Move)
                     }
-                    (Some(_), op) => {
+                    (true, op) => {
                         let what = format!("`{}` on chunks", op.to_token_stream());
                         self.outside(
                             expr,
@@ -186,7 +184,7 @@ impl Parser {
                         );
                         return Read::Nothing;
                     }
-                    (None, op) => self.assign(&binary.left, assigning_op(op), &binary.right),
+                    (false, op) => self.assign(&binary.left, assigning_op(op), &binary.right),
                 }
             }
             syn::Expr::ForLoop(each) => self.for_loop(each),

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod formula;
+pub(crate) mod interpreter;
 
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};

@@ -8,6 +8,7 @@
 
 mod programs;
 mod schedules;
+mod words;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ fn main() -> ExitCode {
     let cases: Vec<Case> = files.iter().filter_map(|file| Case::of(file)).collect();
     let mut trials = programs::trials(&cases);
     trials.extend(schedules::trials(&cases));
+    trials.push(Trial::test("words", words::none_is_internal));
+    trials.push(Trial::test("words_rule", words::the_rule_works));
     trials.push(Trial::test("files", move || partners(&files)));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -103,7 +106,10 @@ fn files() -> Result<Vec<PathBuf>, String> {
     if files.is_empty() { Err("tests/reject has no cases".to_owned()) } else { Ok(files) }
 }
 
-/// Every case has what is said of it beside it, and nothing else lies there.
+/// Cases of every check, at least.
+const CASES: usize = 5;
+
+/// Every case has what is said of it beside it, nothing else lies there, and every check has some.
 fn partners(files: &[PathBuf]) -> Result<(), Failed> {
     let mut extensions: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
     for file in files {
@@ -115,6 +121,13 @@ fn partners(files: &[PathBuf]) -> Result<(), Failed> {
         .filter(|(_, found)| *found != ["rs", "stderr"] && *found != ["schedule", "txt"])
         .map(|(stem, found)| format!("{}.{}", stem.display(), found.join(", .")))
         .collect();
+    let mut counts: BTreeMap<&Path, usize> = BTreeMap::new();
+    for case in files.iter().filter(|file| Case::of(file).is_some()) {
+        *counts.entry(case.parent().unwrap_or(case)).or_default() += 1;
+    }
+    if let Some((folder, count)) = counts.into_iter().find(|(_, count)| *count < CASES) {
+        return Err(format!("{} has {count} cases, fewer than {CASES}", folder.display()).into());
+    }
     if wrong.is_empty() {
         return Ok(());
     }

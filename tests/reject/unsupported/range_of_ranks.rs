@@ -1,0 +1,10 @@
+//! Half of the ranks, as a range.
+
+use quadrille::collective;
+
+#[collective(broadcast, ranks = [4], in_place)]
+fn broadcast() {
+    data[1..RANKS][0] = data[ROOT][0];
+}
+
+fn main() {}
