@@ -68,7 +68,9 @@ impl RankPath {
 #[non_exhaustive]
 pub(crate) enum FilesError {
     /// Results of test data are not written.
-    #[error("--output without --input\nhelp: test data are checked, not written; give the ranks' data by --input")]
+    #[error(
+        "--output without --input\nhelp: test data are checked, not written; give the ranks' data by --input"
+    )]
     OutputAlone,
     /// One name for the files of several ranks.
     #[error(
