@@ -1,12 +1,13 @@
-//! Binomial broadcast: for small messages, where the time goes into hops and not into bytes.
+//! Binomial broadcast: for small messages, where a rank reaches one other at a time.
 //!
-//! The ranks that have the message double with every hop: ceil(log2 N) hops, in each of which a rank that has it sends
-//! all of it to one that has not.
+//! The ranks that have the message double with every hop; the root sends in every round.
+//!
+//! Bytes a rank: `ceil(log2 N)` of the message. Hops: `floor(log2 N)`, in one round more where N is no power of two.
 
 use quadrille::collective;
 
 /// In each round every rank that has the message sends it `have` ranks further on.
-#[collective(broadcast, ranks = 2..=8, root = 0)]
+#[collective(broadcast, ranks = 2..=8)]
 pub fn binomial_broadcast() {
     output[ROOT][0] = input[ROOT][0];
     let mut have = 1;

@@ -1,6 +1,8 @@
 //! One-shot all-reduce: for small messages, where the time goes into hops and not into bytes.
 //!
-//! Every rank reads everybody's input and combines it itself: one hop, N-1 times the message over every rank's links.
+//! Every rank reads everybody's input and combines it itself, in the same order.
+//!
+//! Bytes a rank: `N - 1` of the message. Hops: `1`.
 
 use quadrille::collective;
 

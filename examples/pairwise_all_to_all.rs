@@ -1,7 +1,9 @@
-//! Pairwise all-to-all: where all ranks reach each other directly, for messages of every size.
+//! Pairwise all-to-all: for messages of every size, where all ranks reach each other directly.
 //!
-//! Every rank sends (N-1)/N of its input, the least there is, in one hop. In step s rank r sends to rank r + s, so that
-//! every rank sends to one rank and receives from one rank at a time.
+//! In step s rank r sends to the rank that is s further on, so that every rank sends to one rank and receives from one
+//! rank at a time.
+//!
+//! Bytes a rank: `(N - 1) / N` of the message, the least there is. Hops: `1`.
 
 use quadrille::collective;
 

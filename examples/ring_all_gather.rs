@@ -1,6 +1,6 @@
 //! Ring all-gather: for large messages, and for links that reach only the next rank.
 //!
-//! Every rank sends (N-1)/N of the gathered message, the least there is, in N-1 hops one after the other.
+//! Bytes a rank: `(N - 1) / N` of the message, the least there is. Hops: `N - 1`.
 
 use quadrille::collective;
 

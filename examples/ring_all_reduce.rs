@@ -1,6 +1,8 @@
 //! Ring all-reduce: for large messages, and for links that reach only the next rank.
 //!
-//! Every rank sends 2(N-1)/N of the message, the least there is, in 2(N-1) hops one after the other.
+//! Bytes a rank: `2 (N - 1) / N` of the message, the least there is. Hops: `2 (N - 1)`.
+//!
+//! Source: P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009.
 
 use quadrille::collective;
 

@@ -1,7 +1,8 @@
 //! Ring reduce-scatter: for large messages, and for links that reach only the next rank.
 //!
-//! Every rank sends (N-1)/N of its input, the least there is, in N-1 hops one after the other. It works in place: the
-//! sums on their way take the place of inputs, and a rank's own unit of `data` is its output.
+//! It works in place: the sums on their way take the place of inputs, and a rank's own unit of `data` is its output.
+//!
+//! Bytes a rank: `(N - 1) / N` of the message, the least there is. Hops: `N - 1`.
 
 use quadrille::collective;
 

@@ -1,7 +1,8 @@
-//! Two-shot all-reduce: for middle-sized messages, where all ranks reach each other directly.
+//! Two-shot all-reduce: for middle-sized and large messages, where all ranks reach each other directly.
 //!
-//! Every rank combines one chunk of everybody's input and stores the sum to all: 2(N-1)/N of the message over every
-//! rank's links, the least there is, in two hops.
+//! Every rank combines one chunk of everybody's input, which it gets, and puts the sum to all.
+//!
+//! Bytes a rank: `2 (N - 1) / N` of the message, the least there is. Hops: `2`.
 
 use quadrille::collective;
 

@@ -310,6 +310,16 @@ fn text_that_is_not_the_language_is_a_finding() {
 }
 
 #[test]
+fn every_example_is_built_in() {
+    let unknown = line("run builtin:none").fails(2, &["the built-ins are "]);
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        assert!(unknown.stderr.contains(&format!("builtin:{name}")), "{name}");
+    }
+}
+
+#[test]
 fn a_file_that_gives_no_collective_is_bad_usage() {
     line("check examples/none.rs")
         .fails(2, &["there is no file examples/none.rs", "builtin:ring_all_reduce"]);

@@ -277,9 +277,10 @@ impl Recorder {
         self.program.shape.scratch += self.staging.chunks();
         self.sort_statements();
         let mut list = self.findings.finish();
-        list.extend(promise::silent(&self.program));
         if list.is_empty() {
-            return Ok(self.program);
+            // A promise that is wrong leaves its chunks without one.
+            let Some(silent) = promise::silent(&self.program) else { return Ok(self.program) };
+            list.push(silent);
         }
         list.extend(verify::operations(&self.program).finish());
         in_source_order(&mut list);

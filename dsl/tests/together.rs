@@ -28,15 +28,22 @@ fn parts_are_operations() {
         "output[0][0] = input[1][0]\noutput[1][0..2] = input[0][0..2]\n\
          output[2][0] = input[0][0] + input[1][0] + input[2][0]"
     );
-    // A part that is read is stored later; a swap keeps one chunk in scratch.
+    // A part that is read is stored later; in a swap of two ranks each keeps its own chunk in scratch.
     let text = in_place("(data[0][0], data[1][0]) = (data[2][0], data[0][0]);");
     assert_eq!(ops(&text, 3), "data[1][0] = data[0][0]\ndata[0][0] = data[2][0]");
     let text = in_place("(data[0][0], data[1][0]) = (data[1][0], data[0][0]);");
     assert_eq!(
         ops(&text, 2),
-        "scratch[0][0] = data[0][0]\ndata[0][0] = data[1][0]\ndata[1][0] = scratch[0][0]"
+        "scratch[0][0] = data[0][0]\nscratch[1][0] = data[1][0]\n\
+         data[0][0] = scratch[1][0]\ndata[1][0] = scratch[0][0]"
     );
     assert_eq!(evaluate(&text, 2).unwrap().shape.scratch, 1);
+    // Within a rank one copy is enough.
+    let text = in_place("(data[0][0], data[0][1]) = (data[0][1], data[0][0]);");
+    assert_eq!(
+        ops(&text, 2),
+        "scratch[0][0] = data[0][0]\ndata[0][0] = data[0][1]\ndata[0][1] = scratch[0][0]"
+    );
     // Parts of several ranks are split, and take part in the whole.
     let text = in_place("(data[..][0], data[[0, 1]][1]) = (data[..][0] + data[0][0], data[[1, 0]][1]);");
     let mut values = [[1, 10], [2, 20]];
@@ -104,9 +111,9 @@ proptest! {
 fn many_parts() {
     let text = in_place("(data[..][0], data[..][1]) = (data[..][1], data[..][0]);");
     assert_eq!(evaluate(&text, 1152).unwrap().ops.len(), 3 * 1152);
-    // Every rank but the last reads a copy of what those before it store.
+    // Every rank reads copies of what the others store.
     let text = in_place("(data[..][0], data[..][1]) = (reduce(data[..][0]), reduce(data[..][0]));");
-    assert_eq!(evaluate(&text, 32).unwrap().ops.len(), 64 + 32 * 31 / 2);
+    assert_eq!(evaluate(&text, 32).unwrap().ops.len(), 64 + 32 * 31);
 }
 
 /// Variables are assigned to as ever.

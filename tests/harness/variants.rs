@@ -1,5 +1,5 @@
 //! The other ways in which a program can be called: in place or out of place, whichever it is not written for, with
-//! every root, and with every schedule.
+//! every root, with every schedule, and with every value of its parameters.
 
 use crate::files::runs;
 use libtest_mimic::{Failed, Trial};
@@ -25,6 +25,17 @@ pub(crate) fn trials(programs: &[Collective]) -> Vec<Trial> {
         }
         for schedule in 1..collective.schedules.len() {
             variants.push((format!("schedule_{schedule}"), collective.with_schedule(schedule)));
+        }
+        for values in collective.combinations() {
+            let mut other = collective.clone();
+            let mut name = "with".to_owned();
+            for (param, &value) in other.params.iter_mut().zip(&values) {
+                param.value = value;
+                name.push_str(&format!("_{}_{value}", param.name));
+            }
+            if other.params != collective.params && runs(&other, RANKS) {
+                variants.push((name, other));
+            }
         }
         for (name, variant) in variants {
             let name = format!("variant::{}::{name}", collective.name);

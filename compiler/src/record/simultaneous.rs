@@ -8,6 +8,10 @@ use crate::verify::out_of_bounds::Places;
 use smallvec::smallvec;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Chunks that a rank stages at least before it takes one again: what is read late would otherwise make the next
+/// rounds of an exchange wait.
+const TURN: u32 = 8;
+
 /// Chunks of scratch beyond the program's own, taken in turn, so that one is overwritten as late as possible.
 #[derive(Debug)]
 pub(super) struct Staging {
@@ -26,7 +30,7 @@ pub(super) struct Staging {
 impl Staging {
     pub(super) fn new(shape: &Shape) -> Staging {
         let ranks = vec![(0, 0); shape.ranks as usize];
-        Staging { first: shape.scratch, turn: shape.chunks, used: 0, statement: 0, ranks }
+        Staging { first: shape.scratch, turn: shape.chunks.max(TURN), used: 0, statement: 0, ranks }
     }
 
     /// How many chunks each rank needs.
@@ -99,16 +103,26 @@ pub(super) fn stored_twice(parts: &[Places]) -> Option<Diagnostic> {
 }
 
 /// The operations in an order in which none reads what an earlier one has stored: those first whose destinations no
-/// other one still reads; where there is none, what the others still read of a destination is kept in scratch of the
-/// rank that reads it. Takes time in proportion to the slices.
+/// other one still reads. Where there is none, operations wait for each other in a circle; what ranks of the circle
+/// read of each other's destinations is then kept in scratch of the rank that reads it, on all of them alike, so that
+/// none has to wait for another one's result. Takes time in proportion to the slices.
 pub(super) fn in_order(mut parts: Vec<Places>, staging: &mut Staging) -> Vec<Places> {
     staging.statement += 1;
     let mut order = Order::new(&parts);
     let mut ordered = Vec::with_capacity(parts.len());
     let mut kept = Vec::new();
+    let executors: Vec<Rank> = parts.iter().map(executor).collect();
     while let Some(&first) = order.left.first() {
+        if order.free.is_empty() {
+            let circle = order.circle(first);
+            for &part in &circle {
+                let remote =
+                    |reader: &usize| circle.contains(reader) && executors[*reader] != executors[part];
+                keep(part, remote, &mut parts, &mut order, staging, &mut kept);
+            }
+        }
         let next = order.free.pop_first().unwrap_or_else(|| {
-            keep(first, &mut parts, &mut order, staging, &mut kept);
+            keep(first, |_| true, &mut parts, &mut order, staging, &mut kept);
             order.free.remove(&first);
             first
         });
@@ -162,6 +176,28 @@ impl Order {
         Order { left: (0..parts.len()).collect(), free, readers, reading, stored_by }
     }
 
+    /// The operations that still read what `part` stores.
+    fn reading(&self, part: usize) -> impl Iterator<Item = usize> {
+        let readers = self.readers[part].iter();
+        readers
+            .filter(|(reader, source)| !self.stored_by[*reader][*source].is_empty())
+            .map(|(reader, _)| *reader)
+    }
+
+    /// The operations of a circle in which each waits for the next one, and of all circles that hang together with it;
+    /// found from `first`, when none is free.
+    fn circle(&self, first: usize) -> BTreeSet<usize> {
+        let mut seen = BTreeSet::new();
+        let mut at = first;
+        while seen.insert(at) {
+            at = self.reading(at).next().unwrap_or(at);
+        }
+        let storing = |part: usize| self.stored_by[part].iter().flatten().copied();
+        let ahead = reached(at, |part| self.reading(part).collect());
+        let behind = reached(at, |part| storing(part).filter(|other| self.left.contains(other)).collect());
+        ahead.intersection(&behind).copied().collect()
+    }
+
     /// A source has been read, or its copy will be.
     fn read(&mut self, part: usize, source: usize) {
         for other in std::mem::take(&mut self.stored_by[part][source]) {
@@ -173,15 +209,38 @@ impl Order {
     }
 }
 
-/// Lets the operations to come read copies of what they read of `part`'s destinations; the copies are added to `kept`.
-fn keep(part: usize, parts: &mut [Places], order: &mut Order, staging: &mut Staging, kept: &mut Vec<Places>) {
-    for (reader, number) in std::mem::take(&mut order.readers[part]) {
+/// What can be reached from `start`, itself included.
+fn reached(start: usize, next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::from([start]);
+    let mut open = vec![start];
+    while let Some(at) = open.pop() {
+        open.extend(next(at).into_iter().filter(|&other| seen.insert(other)));
+    }
+    seen
+}
+
+fn executor(part: &Places) -> Rank {
+    Op::rank_of(part.site.on, &part.sources, &part.dests)
+}
+
+/// Lets those of the operations to come that `wanted` names read copies of what they read of `part`'s destinations; the
+/// copies are added to `kept`.
+fn keep(
+    part: usize,
+    wanted: impl Fn(&usize) -> bool,
+    parts: &mut [Places],
+    order: &mut Order,
+    staging: &mut Staging,
+    kept: &mut Vec<Places>,
+) {
+    let readers = order.readers[part].clone();
+    for (reader, number) in readers.into_iter().filter(|(reader, _)| wanted(reader)) {
         if order.stored_by[reader][number].is_empty() {
             continue;
         }
         order.read(reader, number);
         let reader = &mut parts[reader];
-        let rank = Op::rank_of(reader.site.on, &reader.sources, &reader.dests);
+        let rank = executor(reader);
         let source = reader.sources[number];
         let copy = staging.take(rank, source.len);
         let site = Site { on: None, ..reader.site };

@@ -1,6 +1,7 @@
 //! What the tests of this folder share.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+pub(crate) mod formula;
 pub(crate) mod interpreter;
 
 use quadrille_compiler::collective::Collective;
