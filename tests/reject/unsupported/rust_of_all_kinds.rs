@@ -7,7 +7,9 @@ fn broadcast() {
     const FIRST: i64 = 1;
     let peers = vec![1, 2];
     let next = |r| r + 1;
-    let Some(peer) = Some(1) else { return };
+    let Pair { peer } = (1, 2) else {
+        return;
+    };
     loop {
         break;
     }
