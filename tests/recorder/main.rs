@@ -71,7 +71,8 @@ fn programs() -> Vec<Module> {
     modules
 }
 
-/// The rejected programs that the parser accepts.
+/// The rejected programs that the parser accepts, but for modules of collectives: the macro proves those before it
+/// leaves anything behind.
 fn rejected() -> Vec<Module> {
     let entries = fs::read_dir(root().join("tests/reject")).expect("tests/reject");
     let mut folders: Vec<_> = entries.map(|entry| entry.expect("a readable folder").file_name()).collect();
@@ -80,6 +81,9 @@ fn rejected() -> Vec<Module> {
     for path in folders.iter().flat_map(|id| files(&format!("tests/reject/{}", id.display()))) {
         let shown = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
         let text = read(&path);
+        if text.contains("collectives]") {
+            continue;
+        }
         let Ok(names) = names(&shown, &text) else { continue };
         let text = text.replace("use quadrille::collective;", "use unchecked::collective;");
         modules.push(Module { shown, text, names, clean: false, largest: 9 });
