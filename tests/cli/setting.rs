@@ -36,7 +36,8 @@ fn the_message_chooses_the_schedule() {
     assert_eq!((grid("1KiB"), grid("2KiB")), (0.into(), 0.into()));
     // Moved by the root, the chunks are read; moved by their owners, stored.
     let schedule = |number: u32| {
-        let ran = in_folder(&folder, &format!("check file.rs --ranks 4 --param parts=1 --schedule {number}")).succeeds();
+        let ran = in_folder(&folder, &format!("check file.rs --ranks 4 --param parts=1 --schedule {number}"))
+            .succeeds();
         ran.stdout.lines().find(|line| line.contains("proof")).map(str::to_owned)
     };
     assert!(schedule(1).is_some() && schedule(1) != schedule(2));

@@ -55,7 +55,7 @@ pub enum First {
     Rank(u32),
     /// At a rank that goes with the chunk, or with the rank that gets the result, by this much (mod N).
     Shift(u32),
-    /// At one that depends on the chunk otherwise.
+    /// At one that depends on the chunk, or on the rank that gets the result, otherwise.
     Varies,
 }
 
@@ -290,7 +290,7 @@ impl fmt::Display for Reduction {
                     First::Rank(rank) => write!(f, "{way} the ring from rank {rank}")?,
                     First::Shift(0) => write!(f, "{way} the ring from the chunk's rank")?,
                     First::Shift(by) => write!(f, "{way} the ring from the chunk's rank + {by}")?,
-                    First::Varies => write!(f, "{way} the ring, from where depends on the chunk")?,
+                    First::Varies => write!(f, "{way} the ring, beginning at different ranks")?,
                 }
             }
             Order::Other(example) => write!(f, "{example}")?,
