@@ -10,46 +10,8 @@ use std::time::{Duration, Instant};
 
 const RING: &str = include_str!("../examples/ring_all_reduce.rs");
 const PAIRWISE: &str = include_str!("../examples/pairwise_all_to_all.rs");
-
-/// Every rank sums one chunk and hands it to all.
-const ALL_PAIRS: &str = "
-#[collective(all_reduce, ranks = [8], chunks = RANKS, in_place)]
-fn all_pairs() {
-    for r in 0..RANKS {
-        for hop in 1..RANKS {
-            data[r][r] += data[(r + hop) % RANKS][r];
-        }
-    }
-    for r in 0..RANKS {
-        for hop in 1..RANKS {
-            data[(r + hop) % RANKS][r] = data[r][r];
-        }
-    }
-}
-";
-
-/// Halves are exchanged and summed until a rank has one chunk, then doubled back.
-const HALVING_DOUBLING: &str = "
-#[collective(all_reduce, ranks = [8], chunks = RANKS, in_place)]
-fn halving_doubling() {
-    let mut half = RANKS / 2;
-    while half > 0 {
-        for r in 0..RANKS {
-            let low = r / half * half;
-            data[r][low..low + half] += data[r ^ half][low..low + half];
-        }
-        half /= 2;
-    }
-    let mut span = 1;
-    while span < RANKS {
-        for r in 0..RANKS {
-            let low = r / span * span;
-            data[r ^ span][low..low + span] = data[r][low..low + span];
-        }
-        span *= 2;
-    }
-}
-";
+const ALL_PAIRS: &str = include_str!("../examples/all_pairs_all_reduce.rs");
+const HALVING_DOUBLING: &str = include_str!("../examples/recursive_halving_doubling_all_reduce.rs");
 
 /// Names, texts, world sizes.
 const ALGORITHMS: [(&str, &str, &[u32]); 4] = [
