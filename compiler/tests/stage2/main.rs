@@ -13,6 +13,7 @@ mod kernels;
 mod lowered;
 mod mutants;
 mod random;
+mod scratch;
 mod worked_ring;
 
 use quadrille_compiler::diagnostic::Diagnostic;

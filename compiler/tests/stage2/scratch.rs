@@ -1,0 +1,77 @@
+//! What concerns scratch, scaling and channels: sizes of what lies there, steps that scale, more channels than blocks.
+
+use crate::lowered;
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
+use quadrille_compiler::domain::Domain;
+use quadrille_compiler::ids::Buffer::{self, Input, Output, Scratch};
+use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::options::{How, ScheduleOptions};
+use quadrille_compiler::program::{OpId, Program, Trails};
+use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
+use quadrille_compiler::schedule::{Action, Schedule};
+use quadrille_compiler::{lower, verify};
+
+/// Two ranks exchange two chunks by way of two places in scratch; each chunk on a channel of its own.
+fn detour() -> Program {
+    let shape = Shape { scratch: 4, ..Shape::new(Kind::SendRecv, 2, 2) };
+    let source = SourceFile { path: "detour.rs".into(), first_line: 1, text: "fn detour() {}".into() };
+    let mut recorder = Recorder::new(Header::new("detour", shape, source, Loc::default()));
+    let origin =
+        Origin { statement: recorder.statement(Loc::default(), How::default()), trail: Trails::ROOT };
+    let at = |buffer: Buffer, rank, start| RawSlice { buffer, rank, start, end: start + 1 };
+    for (rank, chunk) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let site = RawSite { channel: Some(chunk), ..RawSite::default() };
+        let ways = [at(Input, 1 - rank, chunk), at(Scratch, rank, chunk), at(Scratch, rank, chunk + 2)];
+        for pair in [&ways[..], &[at(Output, rank, chunk)]].concat().windows(2) {
+            recorder.record(origin, &pair[..1], &pair[1..], site);
+        }
+    }
+    recorder.finish().unwrap()
+}
+
+fn checks(schedule: Schedule, program: &Program) -> Vec<Check> {
+    let list: Vec<Diagnostic> =
+        verify::schedule(schedule, program, &Domain::full_mesh(2)).err().unwrap_or_default();
+    list.iter().map(|finding| finding.check).collect()
+}
+
+#[test]
+fn what_lies_in_scratch_keeps_its_size() {
+    let program = detour();
+    assert_eq!(checks(lowered(&program), &program), []);
+    let mut wrong = lowered(&program);
+    let steps = wrong.blocks.iter_mut().flatten().flat_map(|block| &mut block.steps);
+    let position = steps.into_iter().find_map(|step| match &mut step.action {
+        Action::Move { sources, dests, position }
+            if sources[0].buffer == Scratch && dests[0].buffer == Scratch =>
+        {
+            Some(position)
+        }
+        _ => None,
+    });
+    let position = position.unwrap();
+    *position = 1 - *position;
+    assert_eq!(checks(wrong, &program), [Check::Translation]);
+}
+
+#[test]
+fn a_step_that_scales_is_its_operation() {
+    let mut program = detour();
+    let mut schedule = lowered(&program);
+    program.ops[0].scaling.completes = true;
+    assert_eq!(checks(schedule.clone(), &program), []);
+    let mut steps = schedule.blocks.iter_mut().flatten().flat_map(|block| &mut block.steps);
+    let step = steps.find(|step| step.origin == Some(OpId(0))).unwrap();
+    step.origin = Some(OpId(1));
+    drop(steps);
+    assert!(checks(schedule, &program).contains(&Check::Form));
+}
+
+#[test]
+fn channels_need_blocks_of_their_own() {
+    let program = detour();
+    let domain = |block_cap| Domain { block_cap, ..Domain::full_mesh(2) };
+    let lower = |cap| lower::lower(&program, &domain(cap), &ScheduleOptions::default());
+    assert!(lower(2).is_ok());
+    assert_eq!(lower(1).unwrap_err()[0].check, Check::Unsupported);
+}
