@@ -5,14 +5,15 @@ use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::ids::Buffer::{self, Input, Output, Scratch};
 use quadrille_compiler::kind::{Kind, Shape};
-use quadrille_compiler::options::{How, ScheduleOptions};
+use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions};
 use quadrille_compiler::program::{OpId, Program, Trails};
 use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::schedule::{Action, Schedule};
 use quadrille_compiler::{lower, verify};
 
-/// Two ranks exchange two chunks by way of two places in scratch; each chunk on a channel of its own.
-fn detour() -> Program {
+/// Two ranks exchange two chunks by way of two places in scratch; each chunk on a channel of its own. If not straight,
+/// each ends in the other's place.
+fn detour(straight: bool) -> Program {
     let shape = Shape { scratch: 4, ..Shape::new(Kind::SendRecv, 2, 2) };
     let source = SourceFile { path: "detour.rs".into(), first_line: 1, text: "fn detour() {}".into() };
     let mut recorder = Recorder::new(Header::new("detour", shape, source, Loc::default()));
@@ -20,9 +21,10 @@ fn detour() -> Program {
         Origin { statement: recorder.statement(Loc::default(), How::default()), trail: Trails::ROOT };
     let at = |buffer: Buffer, rank, start| RawSlice { buffer, rank, start, end: start + 1 };
     for (rank, chunk) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let stored = if straight { chunk } else { 1 - chunk };
         let site = RawSite { channel: Some(chunk), ..RawSite::default() };
         let ways = [at(Input, 1 - rank, chunk), at(Scratch, rank, chunk), at(Scratch, rank, chunk + 2)];
-        for pair in [&ways[..], &[at(Output, rank, chunk)]].concat().windows(2) {
+        for pair in [&ways[..], &[at(Output, rank, stored)]].concat().windows(2) {
             recorder.record(origin, &pair[..1], &pair[1..], site);
         }
     }
@@ -37,7 +39,7 @@ fn checks(schedule: Schedule, program: &Program) -> Vec<Check> {
 
 #[test]
 fn what_lies_in_scratch_keeps_its_size() {
-    let program = detour();
+    let program = detour(true);
     assert_eq!(checks(lowered(&program), &program), []);
     let mut wrong = lowered(&program);
     let steps = wrong.blocks.iter_mut().flatten().flat_map(|block| &mut block.steps);
@@ -56,7 +58,7 @@ fn what_lies_in_scratch_keeps_its_size() {
 
 #[test]
 fn a_step_that_scales_is_its_operation() {
-    let mut program = detour();
+    let mut program = detour(true);
     let mut schedule = lowered(&program);
     program.ops[0].scaling.completes = true;
     assert_eq!(checks(schedule.clone(), &program), []);
@@ -69,9 +71,24 @@ fn a_step_that_scales_is_its_operation() {
 
 #[test]
 fn channels_need_blocks_of_their_own() {
-    let program = detour();
+    let program = detour(true);
     let domain = |block_cap| Domain { block_cap, ..Domain::full_mesh(2) };
     let lower = |cap| lower::lower(&program, &domain(cap), &ScheduleOptions::default());
     assert!(lower(2).is_ok());
     assert_eq!(lower(1).unwrap_err()[0].check, Check::Unsupported);
+}
+
+#[test]
+fn what_lies_in_scratch_has_a_position() {
+    assert_eq!(verify::program(&detour(true)), Ok(()));
+    let list = verify::program(&detour(false)).unwrap_err();
+    assert_eq!(list.iter().map(|finding| finding.check).collect::<Vec<_>>(), [Check::ChunkPosition]);
+}
+
+#[test]
+fn options_that_are_still_to_come_are_refused() {
+    let protocol = Some(Given { value: Protocol::Ll, loc: Loc::default() });
+    let options = ScheduleOptions { how: How { protocol, ..How::default() }, ..ScheduleOptions::default() };
+    let refused = lower::lower(&detour(true), &Domain::full_mesh(2), &options).unwrap_err();
+    assert_eq!(refused[0].check, Check::Unsupported);
 }
