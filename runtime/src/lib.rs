@@ -21,6 +21,8 @@ mod launch;
 
 mod run;
 
+mod chain;
+
 mod number;
 
 pub mod data;
@@ -41,4 +43,5 @@ pub use failure::{At, Awaited, Cause, Failure, Target, Wait};
 pub use kernel::{Kernel, LoadTimes};
 pub use launch::{Call, Signature};
 pub use run::{Batch, Job, Run, Session};
+pub use quadrille_vgpu::Policy;
 pub use world::{CudaAbsence, Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::kernel::Loaded;
+use crate::world::Options;
 use quadrille_compiler::ids::Rank;
 use quadrille_vgpu::{Config, Fault, Launch, Machine, RequestError, Status};
 
@@ -50,8 +51,9 @@ pub(crate) struct VirtualGpus {
 }
 
 impl VirtualGpus {
-    pub(crate) fn new(ranks: u32, seed: u64) -> Result<VirtualGpus, Error> {
-        let config = Config { ranks: ranks as usize, seed, ..Config::default() };
+    pub(crate) fn new(ranks: u32, options: &Options) -> Result<VirtualGpus, Error> {
+        let Options { seed, policy, .. } = *options;
+        let config = Config { ranks: ranks as usize, seed, policy, ..Config::default() };
         Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
     }
 
