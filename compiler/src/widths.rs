@@ -48,9 +48,8 @@ impl Widths {
     /// # Errors
     /// Widths out of range, and calls with more signals than the counters can tell apart.
     pub fn apply(self, kernel: Kernel) -> Result<Kernel, Vec<Diagnostic>> {
-        let refuse = |message: String, help: &str| {
-            Diagnostic::new(Check::Unsupported, None, message).help(help)
-        };
+        let refuse =
+            |message: String, help: &str| Diagnostic::new(Check::Unsupported, None, message).help(help);
         let mut problems = Vec::new();
         if !(2..=64).contains(&self.counter_bits) {
             let message = format!("a counter cannot have {} bits", self.counter_bits);

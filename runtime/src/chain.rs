@@ -127,7 +127,8 @@ impl Windows {
         let bytes = buffers.map(size);
         let shifts = if shape.in_place { [shifts[0]; 2] } else { shifts }.map(|elements| elements * element);
         let first = self.views(all, buffers[0], bytes[0], shifts[0])?;
-        let second = if shape.in_place { first.clone() } else { self.views(all, buffers[1], bytes[1], shifts[1])? };
+        let second =
+            if shape.in_place { first.clone() } else { self.views(all, buffers[1], bytes[1], shifts[1])? };
         let staging = symmetric(all, bytes[0])?;
         for ((communicator, window), input) in all.iter().zip(&staging).zip(link.inputs) {
             let mut contents = vec![UNSET; bytes[0] as usize];
@@ -150,7 +151,8 @@ impl Windows {
         bytes: u64,
         shift: u64,
     ) -> Result<Symmetric, Error> {
-        let used = |(role, length, _): &&(Buffer, u64, Symmetric)| (*role, *length) == (buffer, shift + bytes);
+        let used =
+            |(role, length, _): &&(Buffer, u64, Symmetric)| (*role, *length) == (buffer, shift + bytes);
         let windows = match self.0.iter().find(used) {
             Some((.., windows)) => windows.clone(),
             None => {

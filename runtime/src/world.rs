@@ -46,6 +46,8 @@ pub struct Options {
     pub widths: Widths,
     /// Signals that every counter has seen when communicators are made, modulo its width. Tests begin near the wrap.
     pub counted: u64,
+    /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
+    pub instruction_limit: Option<u64>,
 }
 
 impl Default for Options {
@@ -56,6 +58,7 @@ impl Default for Options {
             block_cap: DEFAULT_BLOCK_CAP,
             widths: Widths::default(),
             counted: 0,
+            instruction_limit: None,
         }
     }
 }
@@ -137,6 +140,11 @@ impl World {
     /// What programs are proved for before they run here.
     pub fn domain(&self) -> Domain {
         self.shared.domain()
+    }
+
+    /// How its virtual GPUs behave.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
     }
 
     /// One line that names the world: `8 virtual GPUs on this machine's CPU (seed 0)`.

@@ -52,8 +52,9 @@ pub(crate) struct VirtualGpus {
 
 impl VirtualGpus {
     pub(crate) fn new(ranks: u32, options: &Options) -> Result<VirtualGpus, Error> {
-        let Options { seed, policy, .. } = *options;
-        let config = Config { ranks: ranks as usize, seed, policy, ..Config::default() };
+        let Options { seed, policy, instruction_limit, .. } = *options;
+        let ranks = ranks as usize;
+        let config = Config { ranks, seed, policy, instruction_limit, ..Config::default() };
         Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
     }
 

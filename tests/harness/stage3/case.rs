@@ -83,7 +83,11 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Case { call: Call { collective, ranks, dtype, size }, follower, seed, policy, .. } = self;
         let place = if collective.in_place { "in place" } else { "out of place" };
-        write!(f, "{} on {ranks} ranks, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}", collective.name)?;
+        write!(
+            f,
+            "{} on {ranks} ranks, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}",
+            collective.name
+        )?;
         if let Some(Call { collective, dtype, size, .. }) = follower {
             write!(f, ", then {} of {dtype}, {size:?}", collective.name)?;
         }
@@ -120,7 +124,12 @@ impl Case {
         }
         let jobs: Vec<Job<'_>> = wanted
             .iter()
-            .map(|(call, _, inputs)| Job { collective: &call.collective, dtype: call.dtype, op: RedOp::Sum, inputs })
+            .map(|(call, _, inputs)| Job {
+                collective: &call.collective,
+                dtype: call.dtype,
+                op: RedOp::Sum,
+                inputs,
+            })
             .collect();
         let batch = session.run_among_kernels(&jobs, self.call.shifts(self.seed))?;
         for (number, ((_, message, inputs), outputs)) in wanted.iter().zip(&batch.outputs).enumerate() {

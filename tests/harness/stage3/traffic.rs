@@ -57,7 +57,9 @@ impl Bytes {
             for (from, to) in pairs(ranks) {
                 let reported = traffic.link(from, to) * chunk * message.dtype.bytes() as u64;
                 if reported != data.of(from, to) {
-                    return Err(format!("the report says {reported} bytes from {} to {}", from.0, to.0).into());
+                    return Err(
+                        format!("the report says {reported} bytes from {} to {}", from.0, to.0).into()
+                    );
                 }
             }
         }
