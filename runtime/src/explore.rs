@@ -64,7 +64,7 @@ mod tests {
         for wrong in [3, 10, 11] {
             let seen = Mutex::new(BTreeSet::new());
             let explored = explore(&world, 3..40, |world: &World| {
-                let seed = world.options().seed;
+                let seed = world.options().seed.unwrap();
                 seen.lock().unwrap().insert(seed);
                 // Later ones fail sooner.
                 thread::sleep(std::time::Duration::from_micros(40 - seed));

@@ -15,7 +15,7 @@ use quadrille_compiler::abi::{CounterLayout, StatusRecord};
 use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain};
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::widths::Widths;
-use quadrille_vgpu::Policy;
+use quadrille_vgpu::{Check, Policy};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
@@ -36,10 +36,13 @@ pub struct World {
 /// How virtual GPUs behave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Decides the order in which warps run; each seed is one deterministic order.
-    pub seed: u64,
+    /// Decides the order in which warps run; each seed is one deterministic order, on one core. Without one, ranks run
+    /// on all cores at the same time.
+    pub seed: Option<u64>,
     /// How that order is drawn.
     pub policy: Policy,
+    /// Runs under the PTX memory model: what a load may give, and which accesses race. One core, seed 0 unless given.
+    pub check: Option<Check>,
     /// Most thread blocks of a rank, 1 to [`MOST_BLOCKS`].
     pub block_cap: u32,
     /// Widths of what is loaded. Tests shrink them.
@@ -53,8 +56,9 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            seed: 0,
+            seed: None,
             policy: Policy::default(),
+            check: None,
             block_cap: DEFAULT_BLOCK_CAP,
             widths: Widths::default(),
             counted: 0,
@@ -128,7 +132,7 @@ impl World {
     /// # Errors
     /// [`Error::Machine`] where there is no memory for them.
     pub fn reseeded(&self, seed: u64) -> Result<World, Error> {
-        let options = Options { seed, ..self.shared.options };
+        let options = Options { seed: Some(seed), ..self.shared.options };
         World::new(self.ranks(), options, Arc::clone(&self.shared.cache))
     }
 
@@ -147,11 +151,12 @@ impl World {
         &self.shared.options
     }
 
-    /// One line that names the world: `8 virtual GPUs on this machine's CPU (seed 0)`.
+    /// One line that names the world: `8 virtual GPUs on this machine's CPU`, and the seed if it has one.
     pub fn describe(&self) -> String {
         let Shared { ranks, options, .. } = &*self.shared;
         let s = if *ranks == 1 { "" } else { "s" };
-        format!("{ranks} virtual GPU{s} on this machine's CPU (seed {})", options.seed)
+        let seed = options.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
+        format!("{ranks} virtual GPU{s} on this machine's CPU{seed}")
     }
 
     /// A new group of communicators, one a rank, with counters of their own. After a failure this also replaces the

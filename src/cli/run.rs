@@ -18,7 +18,7 @@ use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_runtime::data::Message;
-use quadrille_runtime::{CudaAbsence, Error, Options as WorldOptions, World, gpus, nvrtc};
+use quadrille_runtime::{Check, Stale, CudaAbsence, Error, Options as WorldOptions, World, gpus, nvrtc};
 use serde_json::json;
 use table::{Row, Times};
 
@@ -52,9 +52,10 @@ pub(crate) struct Options {
     /// Where to run
     #[arg(long, value_enum, default_value_t = WorldOption::Auto)]
     world: WorldOption,
-    /// Decides the test data, and the order in which the warps of virtual GPUs run
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = seed)]
-    seed: u64,
+    /// Decides the test data, and the order in which the warps of virtual GPUs run, on one core [default: the data of 0,
+    /// and all cores]
+    #[arg(long, value_name = "N", value_parser = seed)]
+    seed: Option<u64>,
     /// Calls in a row, each with other test data; every one is checked, the time is their mean [default: 1, with
     /// --race-check 3]
     #[arg(long, value_name = "N", value_parser = iterations)]
@@ -237,7 +238,7 @@ pub(crate) fn collective(
             let (inputs, outputs) = files.read()?;
             (Data::Files(inputs), outputs)
         }
-        None => (Data::Generated { seed: options.seed }, None),
+        None => (Data::Generated { seed: options.seed.unwrap_or(0) }, None),
     };
     out.line(format!("{}: {why}", world.describe()));
     let nvrtc = nvrtc::provide(nvrtc::announce)?;
@@ -250,7 +251,7 @@ pub(crate) fn collective(
     }
     let calls = Calls { collective, message, op: options.element.op, total: iterations, data };
     if exploration.race_check {
-        let load = explore::run(&calls, &world, exploration, options.seed, out)?;
+        let load = explore::run(&calls, &world, exploration, options.seed.unwrap_or(0), out)?;
         let times = Times::new(load, nvrtc.version);
         times.print(out);
         out.field("times", &times);
@@ -296,7 +297,9 @@ fn choose(ranks: u32, options: &Options) -> Result<(World, String), Error> {
     // Under the memory model the counters' wrap is crossed, too.
     let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };
     let policy = exploration.policy.policy();
-    let behaviour = WorldOptions { seed: options.seed, policy, counted, ..WorldOptions::default() };
+    let check = exploration.race_check.then(|| Check { races: true, stale: Stale::All });
+    let (seed, default) = (options.seed, WorldOptions::default());
+    let behaviour = WorldOptions { seed, policy, check, counted, ..default };
     Ok((World::virtual_gpus_with(ranks, behaviour)?, why))
 }
 

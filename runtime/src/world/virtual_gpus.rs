@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::kernel::Loaded;
 use crate::world::Options;
 use quadrille_compiler::ids::Rank;
-use quadrille_vgpu::{Config, Fault, Launch, Machine, RequestError, Status};
+use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, RequestError, Status};
 
 /// What calls did on virtual GPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -51,10 +51,16 @@ pub(crate) struct VirtualGpus {
 }
 
 impl VirtualGpus {
+    /// On all cores, or on one in the order of a seed.
     pub(crate) fn new(ranks: u32, options: &Options) -> Result<VirtualGpus, Error> {
-        let Options { seed, policy, instruction_limit, .. } = *options;
-        let ranks = ranks as usize;
-        let config = Config { ranks, seed, policy, instruction_limit, ..Config::default() };
+        let Options { seed, policy, check, instruction_limit, .. } = *options;
+        let execution = match (seed, check) {
+            (None, None) => Execution::Parallel { threads: None },
+            _ => Execution::Deterministic,
+        };
+        let (ranks, seed) = (ranks as usize, seed.unwrap_or_default());
+        let config =
+            Config { ranks, execution, seed, policy, check, instruction_limit, ..Config::default() };
         Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
     }
 

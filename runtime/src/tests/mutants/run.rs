@@ -14,7 +14,7 @@ use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kind::Shape;
 use quadrille_compiler::widths::Widths;
-use quadrille_vgpu::{Fault, Policy};
+use quadrille_vgpu::{Check, Fault, Policy, Stale};
 use std::path::{Path, PathBuf};
 
 /// How a mutant was caught.
@@ -92,7 +92,8 @@ impl Program {
     pub(super) fn run(&self, text: &str, seed: u64) -> Option<Verdict> {
         provide();
         let options = Options {
-            seed,
+            seed: Some(seed),
+            check: Some(Check { races: true, stale: Stale::All }),
             policy: [Policy::Random, Policy::RoundRobin][(seed % 2) as usize],
             widths: Widths::SMALL,
             // The second of the three calls wraps.
@@ -131,6 +132,10 @@ fn verdict(error: &Error) -> Verdict {
     let Error::Failed(failure) = error else { return format!("refused: {error}") };
     match &failure.cause {
         Cause::Hang { .. } => "hang".to_owned(),
+        Cause::Race { fault, .. } => match &**fault {
+            Fault::Race(race) => format!("race: {:?}", race.reason),
+            _ => "slot-reuse".to_owned(),
+        },
         Cause::Mismatch { .. } => "mismatch".to_owned(),
         Cause::Kernel { fault, .. } => match &**fault {
             Fault::InstructionLimit { .. } => "hang: goes on for ever".to_owned(),
