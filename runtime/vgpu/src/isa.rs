@@ -26,8 +26,8 @@ pub(crate) enum Order {
     Mmio,
 }
 
-/// Who sees the order of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who sees the order of an access; the wider the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     Cta,
     Gpu,
@@ -42,9 +42,7 @@ pub(crate) struct Access {
     pub(crate) ty: Ty,
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
-    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) order: Order,
-    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
     pub(crate) bank: Bank,

@@ -71,6 +71,7 @@ mod isa;
 mod lexer;
 mod machine;
 mod memory;
+mod model;
 mod module;
 mod parser;
 mod random;
@@ -87,4 +88,5 @@ pub use error::{
 pub use hang::{Polled, Waiting, WaitsFor};
 pub use machine::{Config, Launch, Machine, Outcome, Policy, Statistics, Status};
 pub use memory::LinkStatistics;
+pub use model::{Check, Layout, Party, Race, RaceReason, SlotReuse, Stale};
 pub use module::Module;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::ast::{Init, Var};
 use crate::decode::decode;
-use crate::error::{PtxError, PtxProblem, PtxProblemKind, Space};
+use crate::error::{PtxError, PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::isa::Function;
 use crate::parser::parse;
 
@@ -24,6 +24,8 @@ pub(crate) struct Variable {
 pub struct Module {
     pub(crate) functions: Vec<Function>,
     pub(crate) variables: Vec<Variable>,
+    /// The number of the first instruction of each function; instructions are numbered through the module.
+    firsts: Vec<u32>,
 }
 
 impl Module {
@@ -68,7 +70,28 @@ impl Module {
                 relocations,
             });
         }
-        if problems.is_empty() { Ok(Module { functions, variables }) } else { Err(PtxError { problems }) }
+        if !problems.is_empty() {
+            return Err(PtxError { problems });
+        }
+        let mut next = 0;
+        let firsts = functions.iter().map(|f| {
+            let first = next;
+            next += f.code.len() as u32;
+            first
+        });
+        Ok(Module { firsts: firsts.collect(), functions, variables })
+    }
+
+    /// The number of an instruction in the module.
+    pub(crate) fn site(&self, function: u32, pc: u32) -> u32 {
+        self.firsts[function as usize] + pc
+    }
+
+    /// The PTX line and the source line of an instruction.
+    pub(crate) fn lines(&self, site: u32) -> (u32, Option<SourceLine>) {
+        let function = self.firsts.partition_point(|&first| first <= site) - 1;
+        let inst = &self.functions[function].code[(site - self.firsts[function]) as usize];
+        (inst.line, self.functions[function].lines.get(inst.loc as usize).cloned())
     }
 
     /// Names of the kernels, in the order of the text.
