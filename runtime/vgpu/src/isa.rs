@@ -34,8 +34,7 @@ pub(crate) enum Scope {
     Sys,
 }
 
-/// What all memory instructions have in common. The machine executes accesses one after another, which is the
-/// strongest order; order and scope are kept for the memory model.
+/// What all memory instructions have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) space: Space,
