@@ -3,6 +3,7 @@
 use crate::block::BARRIERS;
 use crate::error::Fault;
 use crate::exec::{Context, pred};
+use crate::floatop::reduce_f32;
 use crate::isa::{Barrier, BarrierMode, Collective, Function, Op, ReduxOp, ShflMode, VoteMode};
 use crate::regs::{LANES, NO_REG, Reg, Regs};
 use crate::warp::{Split, State, Warp};
@@ -225,6 +226,12 @@ fn collective(regs: &mut Regs, what: Collective, mask: u32) {
                 (ReduxOp::Max, false) => fold(u32::max),
                 (ReduxOp::Min, true) => fold(|a, b| (a as i32).min(b as i32) as u32),
                 (ReduxOp::Max, true) => fold(|a, b| (a as i32).max(b as i32) as u32),
+                (ReduxOp::FloatMin { abs, nan }, _) => {
+                    reduce_f32(members().map(|l| values[l]), false, abs, nan)
+                }
+                (ReduxOp::FloatMax { abs, nan }, _) => {
+                    reduce_f32(members().map(|l| values[l]), true, abs, nan)
+                }
             };
             regs.put(d, mask, &[result; LANES]);
         }
