@@ -24,8 +24,6 @@ pub(crate) struct Variable {
 pub struct Module {
     pub(crate) functions: Vec<Function>,
     pub(crate) variables: Vec<Variable>,
-    /// The number of the first instruction of each function; instructions are numbered through the module.
-    firsts: Vec<u32>,
 }
 
 impl Module {
@@ -36,7 +34,7 @@ impl Module {
     /// instruction and operand that the machine does not know.
     pub fn parse(text: &str) -> Result<Module, PtxError> {
         let ast = parse(text).map_err(|problem| PtxError { problems: vec![problem] })?;
-        let functions = decode(&ast).map_err(|problems| PtxError { problems })?;
+        let mut functions = decode(&ast).map_err(|problems| PtxError { problems })?;
         let vars: Vec<&Var<'_>> = ast.vars.iter().filter(|v| v.space != Space::Shared).collect();
         let mut variables = Vec::new();
         let mut problems = Vec::new();
@@ -74,24 +72,19 @@ impl Module {
             return Err(PtxError { problems });
         }
         let mut next = 0;
-        let firsts = functions.iter().map(|f| {
-            let first = next;
-            next += f.code.len() as u32;
-            first
-        });
-        Ok(Module { firsts: firsts.collect(), functions, variables })
+        for function in &mut functions {
+            function.first = next;
+            next += function.code.len() as u32;
+        }
+        Ok(Module { functions, variables })
     }
 
-    /// The number of an instruction in the module.
-    pub(crate) fn site(&self, function: u32, pc: u32) -> u32 {
-        self.firsts[function as usize] + pc
-    }
-
-    /// The PTX line and the source line of an instruction.
+    /// The PTX line and the source line of an instruction, by its number in the module.
     pub(crate) fn lines(&self, site: u32) -> (u32, Option<SourceLine>) {
-        let function = self.firsts.partition_point(|&first| first <= site) - 1;
-        let inst = &self.functions[function].code[(site - self.firsts[function]) as usize];
-        (inst.line, self.functions[function].lines.get(inst.loc as usize).cloned())
+        let number = self.functions.partition_point(|f| f.first <= site) - 1;
+        let function = &self.functions[number];
+        let inst = &function.code[(site - function.first) as usize];
+        (inst.line, function.lines.get(inst.loc as usize).cloned())
     }
 
     /// Names of the kernels, in the order of the text.

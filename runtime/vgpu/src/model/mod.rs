@@ -7,6 +7,7 @@
 mod clock;
 mod clocks;
 mod history;
+mod observer;
 mod packets;
 mod report;
 mod shadow;
@@ -23,16 +24,25 @@ use clocks::{Clocks, Message};
 pub(crate) use clocks::Who;
 use history::{Found, History};
 pub use packets::Layout;
-use packets::{Packets, Reused};
+use packets::Packets;
 pub use report::{Party, Race, RaceReason, SlotReuse};
 pub(crate) use shadow::{Memory, Path};
 use shadow::{How, Relation, Shadow, Stamp};
 
 /// What the machine checks of the memory model, beyond what every run checks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
+    /// Two accesses to the same bytes, at least one a store, that nothing puts in order, are a fault unless they are
+    /// strong and of one size, and their scopes include each other's thread.
+    pub races: bool,
     /// Which reads may return values that have been replaced already.
     pub stale: Stale,
+}
+
+impl Default for Check {
+    fn default() -> Check {
+        Check { races: true, stale: Stale::default() }
+    }
 }
 
 /// Reads that may return any value that nothing replaces in what their thread knows to have happened before.
@@ -128,14 +138,16 @@ pub(crate) enum Refusal {
 /// The state of the checks.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    stale: Stale,
+    check: Check,
     ranks: usize,
     clocks: Clocks,
     shadow: Shadow,
     history: History,
     packets: Packets,
     random: Random,
+    /// By number in the model: the machine's number less `first`.
     blocks: Vec<Info>,
+    first: u32,
 }
 
 /// A value of a lane's element that a load returns instead of the one in memory.
@@ -144,7 +156,7 @@ pub(crate) type Override = (usize, usize, u64);
 impl Model {
     pub(crate) fn new(check: Check, ranks: usize, seed: u64) -> Model {
         Model {
-            stale: check.stale,
+            check,
             ranks,
             clocks: Clocks::new(ranks),
             shadow: Shadow::default(),
@@ -152,6 +164,7 @@ impl Model {
             packets: Packets::default(),
             random: Random::new(seed ^ 0x6d65_6d6f_7279),
             blocks: Vec::new(),
+            first: 0,
         }
     }
 
@@ -201,7 +214,7 @@ impl Model {
         kind: Kind,
         touch: &Touch<'_>,
         bytes: &Bytes,
-    ) -> Result<(), (usize, Refusal)> {
+    ) -> Result<(), Refusal> {
         let epoch = self.clocks.epoch(who);
         let rw = match kind {
             Kind::Load => How::READ,
@@ -227,9 +240,12 @@ impl Model {
         };
         for (lane, _, offset) in touch.elements() {
             let stamp = Stamp { epoch, lanes: 1 << lane, site: touch.site, how, bytes: 0, path: touch.path };
-            if let Err(earlier) = self.shadow.access(touch.memory, offset, size, stamp, &mut relation) {
+            let noted = self.shadow.access(touch.memory, offset, size, stamp, &mut relation);
+            if let Err(earlier) = noted
+                && self.check.races
+            {
                 let race = self.race(who, lane, touch, kind, offset, &earlier);
-                return Err((lane, Refusal::Race(Box::new(race))));
+                return Err(Refusal::Race(Box::new(race)));
             }
         }
         if kind == Kind::Load {
@@ -241,11 +257,11 @@ impl Model {
                 let stored = self.packets.store(unit, &self.clocks, who, (epoch, lane), touch.site);
                 if let Err(reused) = stored {
                     let reuse = self.slot_reuse(who, lane, touch, offset, &reused);
-                    return Err((lane, Refusal::SlotReuse(Box::new(reuse))));
+                    return Err(Refusal::SlotReuse(Box::new(reuse)));
                 }
             }
         }
-        if touch.strong() || self.stale == Stale::All {
+        if touch.strong() || self.check.stale == Stale::All {
             for (_, _, offset) in touch.elements() {
                 let at = (touch.memory, offset);
                 self.history.forget_overlapping(at, size);
@@ -262,7 +278,7 @@ impl Model {
     /// A store has taken place.
     pub(crate) fn stored(&mut self, who: Who, touch: &Touch<'_>, bytes: &Bytes) {
         let strong = touch.strong();
-        if !strong && self.stale != Stale::All {
+        if !strong && self.check.stale != Stale::All {
             let (from, to) = touch.extent();
             if !self.shadow.watched(touch.memory, from, to - from) {
                 return;
@@ -301,7 +317,7 @@ impl Model {
     pub(crate) fn loaded(&mut self, who: Who, touch: &Touch<'_>) -> Vec<Override> {
         let strong = touch.strong();
         let mut instead = Vec::new();
-        if !strong && self.stale != Stale::All {
+        if !strong && self.check.stale != Stale::All {
             return instead;
         }
         let epoch = self.clocks.epoch(who);
@@ -312,7 +328,7 @@ impl Model {
                 self.history.forget_overlapping(at, size);
             }
             let known = self.history.knows(at, size);
-            let random = (self.stale != Stale::Off).then_some(&mut self.random);
+            let random = (self.check.stale != Stale::Off).then_some(&mut self.random);
             let found = if known {
                 self.history.read(at, &self.clocks, who, (epoch, lane), random)
             } else {
@@ -373,17 +389,13 @@ impl Model {
         }
     }
 
-    pub(crate) fn fence(&mut self, who: Who, lanes: u32, order: FenceOrder, scope: Scope) {
-        let (acquires, releases) = match order {
-            FenceOrder::Acquire => (true, false),
-            FenceOrder::Release => (false, true),
-            FenceOrder::AcqRel | FenceOrder::Sc => (true, true),
-        };
-        if order == FenceOrder::Sc {
+    pub(crate) fn fence(&mut self, who: Who, lanes: u32, order: Order, scope: Scope) {
+        let acquires = order != Order::Release;
+        if order == Order::SeqCst {
             self.clocks.fence(who, lanes, scope, true, false);
             self.clocks.order_fence(who, lanes, scope);
         }
-        self.clocks.fence(who, lanes, scope, acquires, releases);
+        self.clocks.fence(who, lanes, scope, acquires, order != Order::Acquire);
     }
 
     pub(crate) fn fence_proxy(&mut self, who: Who, lanes: u32, proxy: Proxy) {
@@ -415,15 +427,6 @@ impl Model {
     }
 }
 
-/// What a fence does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FenceOrder {
-    Acquire,
-    Release,
-    AcqRel,
-    Sc,
-}
-
 /// Whether a view makes another one superfluous.
 fn covers(wide: &View, narrow: &View) -> bool {
     let mut both = wide.clone();
@@ -435,6 +438,6 @@ fn covers(wide: &View, narrow: &View) -> bool {
 fn value(bytes: &Bytes, offset: u64, size: u64) -> u128 {
     let mut raw = [0; 16];
     let size = size as usize;
-    raw[..size].copy_from_slice(&bytes.data[offset as usize..][..size]);
+    bytes.copy_to(offset as usize, &mut raw[..size]);
     u128::from_le_bytes(raw)
 }

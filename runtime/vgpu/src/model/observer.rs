@@ -1,9 +1,9 @@
 //! The model at the machine's hooks.
 
-use super::{FenceOrder, Kind, Memory, Model, Path, Refusal, Touch, Who};
+use super::{Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
 use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
-use crate::isa::{Access, Fence};
+use crate::isa::{Access, ProxyKind};
 use crate::observe::{self, Event, Observer, Site};
 use crate::regs::{NO_REG, Reg, Regs};
 
@@ -47,6 +47,10 @@ impl Model {
     }
 }
 
+fn home(block: &Block) -> Home {
+    Home { rank: block.rank as u32, launch: block.launch as u32 }
+}
+
 /// An element of an access, as it lies in a register.
 fn widened(access: &Access, value: u64) -> u64 {
     let unused = 64 - 8 * access.ty.bytes().min(8) as u32;
@@ -87,8 +91,9 @@ impl Observer for Model {
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
         let who = self.who(&site);
         match event {
-            Event::Fence { fence: Fence::Order(order, scope), mask } => self.fence(who, mask, order, scope),
-            Event::Fence { fence: Fence::Proxy(proxy), mask } => self.fence_proxy(who, mask, proxy),
+            Event::Fence { order, scope, mask } => self.fence(who, mask, order, scope),
+            Event::ProxyFence { kind: ProxyKind::Alias, mask } => self.fence_proxy(who, mask, Proxy::Alias),
+            Event::ProxyFence { mask, .. } => self.fence_proxy(who, mask, Proxy::Async),
             Event::Arrive { barrier, mask, waits } => self.arrive(who, barrier, mask, waits),
             Event::Complete { barrier } => {
                 let threads = site.block.shape.thread_count() - site.block.exited;
@@ -100,8 +105,10 @@ impl Observer for Model {
     }
 
     fn block_starts(&mut self, block: &Block) {
-        let home = Model::home(block);
-        self.start_block(home, &block.module, &block.kernel, block.shape);
+        if self.blocks.is_empty() {
+            self.first = block.number;
+        }
+        self.start_block(home(block), &block.module, &block.kernel, block.shape);
     }
 
     fn block_ends(&mut self, block: &Block) {
@@ -109,6 +116,6 @@ impl Observer for Model {
     }
 
     fn launch_ends(&mut self, block: &Block) {
-        self.end_launch(Model::home(block));
+        self.end_launch(home(block));
     }
 }
