@@ -226,6 +226,7 @@ impl MemoryOp<'_, '_> {
 
 /// The bytes that the first lane of `mask` falls into, with the lanes that fall into them too.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
 fn reach<'r>(
     memory: &'r Memory,
     block: &'r Block,
