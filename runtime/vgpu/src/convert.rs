@@ -58,11 +58,13 @@ pub(crate) fn convert(c: &Convert, bits: u64) -> u64 {
         (Some(_), None) => {
             let value = to_integer(widen(c.from, bits), c.round);
             let (low, high) = range(c.to);
-            // Out of range clamps, and NaN gives 0 (of 64 bits the lowest value), as GPUs do.
-            let value = if value.is_nan() {
-                if c.to.bytes() == 8 { 1i128 << 63 } else { 0 }
-            } else {
+            // Out of range clamps. NaN gives 0, but the middle of the range where 64 bits take part.
+            let value = if !value.is_nan() {
                 (value as i128).clamp(low, high)
+            } else if c.to.bytes() == 8 || c.from == Ty::F64 {
+                extend(c.to, 1 << (8 * c.to.bytes() - 1))
+            } else {
+                0
             };
             value as u64
         }

@@ -326,6 +326,8 @@ pub(crate) fn pack(sign: bool, magnitude: u64, scale: i32, format: Format, round
         (magnitude << -drop, 0, 0)
     } else if drop < 64 {
         (magnitude >> drop, magnitude & ((1 << drop) - 1), 1u64 << (drop - 1))
+    } else if drop == 64 {
+        (0, magnitude, 1 << 63)
     } else {
         (0, 1, u64::MAX)
     };
