@@ -36,14 +36,14 @@ impl Observer for Recorder {
         }
     }
 
-    fn loaded(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<(), Fault> {
-        if touch.access.order == Order::Acquire && to[0] != NO_REG {
+    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+        if touch.kind != AccessKind::Store && touch.access.order == Order::Acquire && to[0] != NO_REG {
             for lane in crate::access::lanes(touch.mask) {
                 let value = regs.read(touch.access.bank, to[0], lane);
                 regs.write(touch.access.bank, to[0], lane, value + 1000);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
@@ -58,6 +58,10 @@ impl Observer for Recorder {
     fn block_ends(&mut self, block: &Block) {
         self.note(format!("block {} ends", block.shape.linear()));
     }
+
+    fn launch_ends(&mut self, block: &Block) {
+        self.note(format!("launch {} ends", block.launch));
+    }
 }
 
 fn run(body: &str) -> (Result<(), Fault>, Vec<String>, Vec<u8>) {
@@ -67,7 +71,7 @@ fn run(body: &str) -> (Result<(), Fault>, Vec<String>, Vec<u8>) {
     );
     let mut machine = Machine::new(Config::default()).unwrap();
     let log = Log::default();
-    machine.observer = Some(Box::new(Recorder { log: log.clone() }));
+    machine.observers.others.push(Box::new(Recorder { log: log.clone() }));
     let at = machine.alloc_zeroed(0, 64, 8, "data").unwrap();
     let launch = Launch {
         rank: 0,
