@@ -18,7 +18,7 @@ use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_runtime::data::Message;
-use quadrille_runtime::{Check, Stale, CudaAbsence, Error, Options as WorldOptions, World, gpus, nvrtc};
+use quadrille_runtime::{Check, CudaAbsence, Error, Options as WorldOptions, Stale, World, gpus, nvrtc};
 use serde_json::json;
 use table::{Row, Times};
 

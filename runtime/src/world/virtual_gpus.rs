@@ -59,8 +59,7 @@ impl VirtualGpus {
             _ => Execution::Deterministic,
         };
         let (ranks, seed) = (ranks as usize, seed.unwrap_or_default());
-        let config =
-            Config { ranks, execution, seed, policy, check, instruction_limit, ..Config::default() };
+        let config = Config { ranks, execution, seed, policy, check, instruction_limit, ..Config::default() };
         Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
     }
 
