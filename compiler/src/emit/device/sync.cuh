@@ -1,4 +1,5 @@
-// Links, waits and signals. A link is a block's end of a counter; links live in shared memory while the kernel runs.
+// Links, waits and signals. A link is a block's end of a counter; links live in shared memory while the kernel runs. Link
+// number i is of thread i, modulo the threads of a block: no other thread opens, uses or closes it.
 
 namespace quadrille {
 

@@ -14,6 +14,8 @@ pub(super) struct Mutant {
     pub(super) before: String,
     /// The device function that it stands in; `None` in the kernel.
     pub(super) function: Option<String>,
+    /// What the kernel calls before and after it.
+    pub(super) neighbours: [String; 2],
     /// The whole mutated text.
     pub(super) text: String,
 }
@@ -70,7 +72,14 @@ impl Mutants<'_> {
         let before = self.text.lines().nth(line).unwrap_or_default().trim().to_owned();
         let text = [&self.text[..range.start], with, &self.text[range.end..]].concat();
         let function = self.functions.around(range.start).map(|function| function.name.clone());
-        self.found.push(Mutant { rule: rule.into(), line: line as u32 + 1, before, function, text });
+        let is_statement = |call: &Call<'_>| call.is_statement(self.text);
+        let around = |part: Option<Call<'_>>| part.map_or(String::new(), |call| call.name.to_owned());
+        let before_it =
+            calls(self.text).filter(is_statement).take_while(|call| call.range.start < range.start);
+        let after_it = calls(self.text).filter(is_statement).find(|call| call.range.start >= range.end);
+        let neighbours = [around(before_it.last()), around(after_it)];
+        let rule = rule.into();
+        self.found.push(Mutant { rule, line: line as u32 + 1, before, function, neighbours, text });
     }
 }
 

@@ -99,7 +99,11 @@ fn arguments(list: &str) -> Vec<&str> {
 impl Call<'_> {
     /// Whether nothing is done with what it gives.
     pub(super) fn is_statement(&self, text: &str) -> bool {
-        let before = text[..self.range.start].trim_end();
+        let mut before = text[..self.range.start].trim_end();
+        // A comment stands between.
+        while let Some(line) = before.rfind('\n').filter(|&line| before[line..].trim_start().starts_with("//")) {
+            before = before[..line].trim_end();
+        }
         before.ends_with([';', '{', '}']) && text[self.range.end..].starts_with(';')
     }
 }
