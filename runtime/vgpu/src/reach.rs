@@ -6,7 +6,9 @@ use crate::error::{AccessKind, BadAccess, Fault, Space};
 use crate::exec::Context;
 use crate::hang::{Read, Watcher};
 use crate::isa::{Access, Address, AtomOp, FRAME_PARAMS, Function};
-use crate::memory::{AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT};
+use crate::memory::{
+    AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
+};
 use crate::observe::{Site, Touch};
 use crate::regs::{LANES, Lanes, NO_REG, Reg, Regs};
 
@@ -255,7 +257,12 @@ fn reach<'r>(
                 return Err(Failure { lane, reason: Reason::ReadOnly });
             }
             let mask = lanes_inside(at, mask, found.base, found.len, size);
-            Ok(Part { bytes: &found.bytes, origin: found.bytes.origin(found.base), mask, allocation: Some(id) })
+            Ok(Part {
+                bytes: &found.bytes,
+                origin: found.bytes.origin(found.base),
+                mask,
+                allocation: Some(id),
+            })
         }
         Space::Shared => all(&block.shared, mask, 0),
         // Each lane has its own memory; the compiler keeps track of what is written.

@@ -36,7 +36,8 @@ struct WarpKnown {
 
 impl WarpKnown {
     fn covers(&self, time: u32, lanes: u32) -> bool {
-        let missing = |rest: u32, &(mask, before): &(u32, u32)| if time < before { rest & !mask } else { rest };
+        let missing =
+            |rest: u32, &(mask, before): &(u32, u32)| if time < before { rest & !mask } else { rest };
         time < self.all || self.lanes.iter().fold(lanes, missing) == 0
     }
 

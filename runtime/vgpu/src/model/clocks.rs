@@ -250,7 +250,8 @@ impl Clocks {
                 let mutual = self.reaches(message.scope, message.from, who.block)
                     && self.reaches(scope, who.block, message.from);
                 if mutual {
-                    crate::access::lanes(mask & lanes).for_each(|lane| self.acquire(who, lane, &message.view));
+                    crate::access::lanes(mask & lanes)
+                        .for_each(|lane| self.acquire(who, lane, &message.view));
                 }
             }
             // A later fence of a wider scope may make known what this one could not.

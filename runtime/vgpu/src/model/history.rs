@@ -156,8 +156,7 @@ impl Location {
 
     /// The number of the oldest write that a lane may read.
     fn oldest(&self, clocks: &Clocks, who: Who, lane: usize) -> u64 {
-        let known =
-            |(epoch, by): Doer| clocks.knows(who, lane, clocks.moment(epoch), 1 << by);
+        let known = |(epoch, by): Doer| clocks.knows(who, lane, clocks.moment(epoch), 1 << by);
         let written = self.writes.iter().rposition(|w| w.by.is_none_or(known)).unwrap_or(0);
         let read = self.readers.iter().filter(|(reader, _)| known(*reader)).map(|(_, read)| *read);
         read.max().unwrap_or(0).max(self.first + written as u64)

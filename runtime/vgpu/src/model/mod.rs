@@ -20,14 +20,14 @@ use crate::module::Module;
 use crate::random::Random;
 use crate::regs::Lanes;
 pub(crate) use clock::{Home, Proxy, View};
-use clocks::{Clocks, Message};
 pub(crate) use clocks::Who;
+use clocks::{Clocks, Message};
 use history::{Found, History};
 pub use packets::Layout;
 use packets::Packets;
 pub use report::{Party, Race, RaceReason, SlotReuse};
-pub(crate) use shadow::{Memory, Path};
 use shadow::{How, Relation, Shadow, Stamp};
+pub(crate) use shadow::{Memory, Path};
 
 /// What the machine checks of the memory model, beyond what every run checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,7 +231,9 @@ impl Model {
                 return Relation::Before;
             }
             let relation = clocks.relation(who, old, new);
-            if relation == Relation::Before && old.path == new.path && old.epoch != epoch
+            if relation == Relation::Before
+                && old.path == new.path
+                && old.epoch != epoch
                 && clocks.all_know(who, clocks.moment(old.epoch))
             {
                 known = old.epoch;
@@ -302,7 +304,8 @@ impl Model {
     /// What a strong store of each lane publishes.
     fn messages(&mut self, who: Who, touch: &Touch<'_>) -> Vec<(usize, Vec<Arc<Message>>)> {
         let scope = touch.scope();
-        let ready = |clocks: &Clocks, lane| clocks.ready(who, lane, scope).into_iter().map(Arc::new).collect();
+        let ready =
+            |clocks: &Clocks, lane| clocks.ready(who, lane, scope).into_iter().map(Arc::new).collect();
         let mut messages: Vec<(usize, Vec<Arc<Message>>)> =
             crate::access::lanes(touch.mask).map(|lane| (lane, ready(&self.clocks, lane))).collect();
         if touch.releases() {
@@ -329,13 +332,11 @@ impl Model {
             }
             let known = self.history.knows(at, size);
             let random = (self.check.stale != Stale::Off).then_some(&mut self.random);
-            let found = if known {
-                self.history.read(at, &self.clocks, who, (epoch, lane), random)
-            } else {
-                None
-            };
+            let found =
+                if known { self.history.read(at, &self.clocks, who, (epoch, lane), random) } else { None };
             let newest = found.as_ref().is_none_or(|found| found.newest);
-            if newest && self.packets.any()
+            if newest
+                && self.packets.any()
                 && let Some((unit, _)) = self.packets.unit(at)
             {
                 self.packets.read(unit, (epoch, lane));
@@ -381,7 +382,9 @@ impl Model {
             // What earlier writes published stays published (PTX ISA, "Observation").
             let mut messages = self.history.messages(at).to_vec();
             for new in own.iter().filter(|(l, _)| *l == lane).flat_map(|(_, list)| list) {
-                messages.retain(|old| !(old.from == new.from && old.scope <= new.scope && covers(&new.view, &old.view)));
+                messages.retain(|old| {
+                    !(old.from == new.from && old.scope <= new.scope && covers(&new.view, &old.view))
+                });
                 messages.push(new.clone());
             }
             let value = value(bytes, offset, size);

@@ -82,7 +82,13 @@ pub struct Race {
     pub reason: RaceReason,
 }
 
-fn location(f: &mut fmt::Formatter<'_>, bytes: u64, space: Space, at: u64, near: Option<&Near>) -> fmt::Result {
+fn location(
+    f: &mut fmt::Formatter<'_>,
+    bytes: u64,
+    space: Space,
+    at: u64,
+    near: Option<&Near>,
+) -> fmt::Result {
     write!(f, "{bytes} bytes at {space} address {at:#x}")?;
     match near {
         Some(near) => write!(f, ", {near}"),
@@ -164,7 +170,12 @@ impl Model {
             _ => AccessKind::Load,
         };
         let scope = stamp.how.strong().then(|| name(clocks::scope_of(stamp)));
-        Party { place: self.place(moment.block, moment.warp, lane, stamp.site), warp: moment.warp, kind, scope }
+        Party {
+            place: self.place(moment.block, moment.warp, lane, stamp.site),
+            warp: moment.warp,
+            kind,
+            scope,
+        }
     }
 
     fn current(&self, who: Who, lane: usize, touch: &Touch<'_>, kind: Kind) -> Party {

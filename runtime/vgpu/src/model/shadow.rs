@@ -115,8 +115,7 @@ impl How {
     }
 }
 
-const NOBODY: Stamp =
-    Stamp { epoch: 0, lanes: 0, site: 0, how: How(0), bytes: 0, path: Path::OWN };
+const NOBODY: Stamp = Stamp { epoch: 0, lanes: 0, site: 0, how: How(0), bytes: 0, path: Path::OWN };
 
 /// How an earlier access stands to a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
