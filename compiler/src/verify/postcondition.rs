@@ -87,8 +87,7 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
                 if index >= reduced.len() {
                     reduced.resize(index + 1, None);
                 }
-                let (due, seen) =
-                    reduced[index].get_or_insert_with(|| (reduction(shape, values, chunk), None));
+                let (due, seen) = reduced[index].get_or_insert_with(|| (values.reduction(chunk), None));
                 let right = *seen == Some(value) || values.content(value) == *due;
                 *seen = if right { Some(value) } else { *seen };
                 right
@@ -106,13 +105,6 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
 fn combination(values: &Values, inputs: &[Contribution]) -> Content {
     let contents = inputs.iter().map(|&leaf| values.content(values.intern_leaf(leaf)));
     contents.fold(Content::default(), Content::plus)
-}
-
-/// The content of the reduction over all ranks of one input chunk.
-fn reduction(shape: &Shape, values: &Values, chunk: u32) -> Content {
-    (0..shape.ranks)
-        .map(|r| values.content(values.intern_leaf(Contribution { rank: Rank(r), chunk })))
-        .fold(Content::default(), Content::plus)
 }
 
 /// What is wrong with a chunk that was stored.
@@ -321,9 +313,7 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
                 .into_iter()
                 .map(|r| Contribution { rank: Rank(r), chunk })
                 .collect();
-            let lost = history
-                .lost(&missing, wrong.stored)
-                .or_else(|| history.made(chunk, reduction(shape, history.values(), chunk)));
+            let lost = history.lost(&missing, wrong.stored).or_else(|| history.made(chunk));
             let surplus = wrong.value.and_then(|value| match content.iter().find(|(_, often)| *often > 1) {
                 Some((leaf, _)) => repeated(history, value, *leaf),
                 None => history.mixed(value, chunk, wrong.stored),
