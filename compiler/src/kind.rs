@@ -281,6 +281,11 @@ impl Shape {
         Location { buffer: Buffer::Data, rank, chunk }
     }
 
+    /// Whether [`Shape::expected`] is the same for all ranks.
+    pub fn expects_alike(&self) -> bool {
+        matches!(self.kind, Kind::AllReduce | Kind::AllGather | Kind::Broadcast)
+    }
+
     /// What chunk `chunk` of `rank`'s output must hold at the end by the kind alone, which leaves it open for a
     /// custom collective.
     pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'static> {

@@ -48,8 +48,11 @@ fn ranks(values: &Values, value: ValueId) -> SmallVec<[u32; 4]> {
 }
 
 fn classify(values: &Values, chunks: bool) -> Vec<u32> {
-    let leaves = values.leaves().zip(0..);
-    let mut of: Vec<u32> = leaves.map(|(leaf, number)| if chunks { number } else { leaf.rank.0 }).collect();
+    let mut of: Vec<u32> = Vec::new();
+    for (rank, leaves) in values.leaves() {
+        let number = of.len() as u32;
+        of.extend((number..number + leaves).map(|number| if chunks { number } else { rank.0 }));
+    }
     // The unknown value.
     of.push(of.len() as u32);
     let sums = of.len() as u32;

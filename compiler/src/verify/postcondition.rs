@@ -72,9 +72,7 @@ pub(crate) fn findings(
 pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) -> Vec<Wrong> {
     let shape = &program.shape;
     let mut wrong = Vec::new();
-    // By input chunk, what its reduction contains and a value that does: most often all ranks hold the same.
-    let mut reduced: Vec<Option<(Content, Option<ValueId>)>> = Vec::new();
-    for (rank, chunk) in shape.outputs() {
+    let mut judge = |rank: Rank, chunk: u32| {
         let value = state.read(shape.output_location(rank, chunk));
         let right = match (program.expected(rank, chunk), value) {
             (Expected::Unspecified, _) => true,
@@ -82,20 +80,18 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
             // Follows from a read that `read-before-write` reports.
             (_, Some(value)) if value == values.unknown() => true,
             (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
-            (Expected::Reduced { chunk }, Some(value)) => {
-                let index = chunk as usize;
-                if index >= reduced.len() {
-                    reduced.resize(index + 1, None);
-                }
-                let (due, seen) = reduced[index].get_or_insert_with(|| (values.reduction(chunk), None));
-                let right = *seen == Some(value) || values.content(value) == *due;
-                *seen = if right { Some(value) } else { *seen };
-                right
-            }
+            (Expected::Reduced { chunk }, Some(value)) => values.content(value) == values.reduction(chunk),
             (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
         };
         if !right {
             wrong.push(Wrong { rank, chunk, value, stored: None });
+        }
+        right
+    };
+    let mut right = false;
+    for rank in (0..shape.ranks).map(Rank) {
+        if !(right && state.repeats(program, rank)) {
+            right = (0..shape.output_chunks(rank)).fold(true, |right, chunk| judge(rank, chunk) && right);
         }
     }
     wrong

@@ -104,7 +104,7 @@ pub(crate) struct Unwritten(pub(crate) bool);
 
 impl Observe for Unwritten {
     fn read(&mut self, _: OpId, _: Range<usize>, held: &[Option<ValueId>]) {
-        self.0 |= held.contains(&None);
+        self.0 |= held.iter().fold(false, |unwritten, held| unwritten | held.is_none());
     }
 
     fn store(&mut self, _: OpId, _: Range<usize>, _: &[Option<ValueId>]) {}

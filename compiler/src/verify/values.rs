@@ -15,6 +15,7 @@ pub use contents::Content;
 use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Shape};
 use crate::location::Locations;
+use crate::program::Program;
 use contents::Powers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -301,11 +302,9 @@ impl Values {
         }
     }
 
-    /// Every leaf, in the order of their numbers.
-    pub(crate) fn leaves(&self) -> impl Iterator<Item = Contribution> {
-        let chunks = self.input_chunks;
-        (0..self.ranks)
-            .flat_map(move |rank| (0..chunks).map(move |chunk| Contribution { rank: Rank(rank), chunk }))
+    /// How many leaves each rank has; theirs follow those of the rank before.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = (Rank, u32)> {
+        (0..self.ranks).map(|rank| (Rank(rank), self.input_chunks))
     }
 
     /// Every sum in the order of their numbers, by runs: the terms of a run's first sum, and how many sums it has; the
@@ -425,6 +424,18 @@ impl State {
     /// What a chunk holds; `None` where nothing has been written, and outside the buffers.
     pub fn read(&self, at: Location) -> Option<ValueId> {
         self.values[self.locations.index(at)?]
+    }
+
+    /// Whether a rank holds, and is to hold, the same as the rank before: what is to be said of the one's output goes
+    /// for the other's.
+    pub(crate) fn repeats(&self, program: &Program, rank: Rank) -> bool {
+        let shape = &program.shape;
+        let output = |rank: Rank| {
+            let first = self.locations.index(shape.output_location(rank, 0))?;
+            self.values.get(first..first + shape.output_chunks(rank) as usize)
+        };
+        let before = rank.0.checked_sub(1).filter(|_| program.contract.is_none() && shape.expects_alike());
+        before.is_some_and(|before| output(Rank(before)) == output(rank))
     }
 
     /// Stores a value. Outside the buffers nothing happens: slices are judged before they are replayed.
