@@ -303,3 +303,23 @@ impl Shape {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_expect_the_same_where_the_kind_says_so() {
+        for kind in Kind::ALL.into_iter().filter(|&kind| Shape::new(kind, 3, 2).expects_alike()) {
+            let shape = Shape::new(kind, 3, 2);
+            for (rank, chunk) in shape.outputs() {
+                assert_eq!(shape.output_chunks(rank), shape.output_chunks(Rank(0)), "{kind}");
+                assert_eq!(
+                    shape.expected(rank, chunk),
+                    shape.expected(Rank(0), chunk),
+                    "{kind} {rank:?} {chunk}"
+                );
+            }
+        }
+    }
+}

@@ -99,7 +99,7 @@ impl Reduction {
         let example = |sum: Sum<'_>| Example::new(&sum, expression::brief(values, sum.value));
         let mut classes = Classes::new(true);
         let same = |a: &Sum<'_>, b: &Sum<'_>| classes.same(values, a.value, b.value);
-        let fresh = every().filter(|&rank| !contents.state.repeats(program, rank));
+        let fresh = every().filter(|&rank| !contents.state.repeats(&program.shape, rank));
         let (mut results, ranks_differ) = by_rank(self::sums(program, contents, fresh), same);
         if ranks_differ.is_some() || program.contract.is_some() {
             results = sums().collect();

@@ -90,7 +90,7 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
     };
     let mut right = false;
     for rank in (0..shape.ranks).map(Rank) {
-        if !(right && state.repeats(program, rank)) {
+        if !(right && state.repeats(shape, rank)) {
             right = (0..shape.output_chunks(rank)).fold(true, |right, chunk| judge(rank, chunk) && right);
         }
     }

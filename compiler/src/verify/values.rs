@@ -15,7 +15,6 @@ pub use contents::Content;
 use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Shape};
 use crate::location::Locations;
-use crate::program::Program;
 use contents::Powers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -385,7 +384,7 @@ fn distances(terms: &[ValueId]) -> impl Iterator<Item = u32> {
 }
 
 fn same_distances(some: &[ValueId], others: &[ValueId]) -> bool {
-    some.len() == others.len() && distances(some).eq(distances(others))
+    distances(some).eq(distances(others))
 }
 
 /// Numbers of picked leaves by value; from [`Values::weigh`].
@@ -428,13 +427,12 @@ impl State {
 
     /// Whether a rank holds, and is to hold, the same as the rank before: what is to be said of the one's output goes
     /// for the other's.
-    pub(crate) fn repeats(&self, program: &Program, rank: Rank) -> bool {
-        let shape = &program.shape;
+    pub(crate) fn repeats(&self, shape: &Shape, rank: Rank) -> bool {
         let output = |rank: Rank| {
             let first = self.locations.index(shape.output_location(rank, 0))?;
             self.values.get(first..first + shape.output_chunks(rank) as usize)
         };
-        let before = rank.0.checked_sub(1).filter(|_| program.contract.is_none() && shape.expects_alike());
+        let before = rank.0.checked_sub(1).filter(|_| shape.expects_alike());
         before.is_some_and(|before| output(Rank(before)) == output(rank))
     }
 
