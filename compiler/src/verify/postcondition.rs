@@ -72,27 +72,30 @@ pub(crate) fn findings(
 pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) -> Vec<Wrong> {
     let shape = &program.shape;
     let mut wrong = Vec::new();
-    let mut judge = |rank: Rank, chunk: u32| {
-        let value = state.read(shape.output_location(rank, chunk));
-        let right = match (program.expected(rank, chunk), value) {
-            (Expected::Unspecified, _) => true,
-            (_, None) => false,
-            // Follows from a read that `read-before-write` reports.
-            (_, Some(value)) if value == values.unknown() => true,
-            (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
-            (Expected::Reduced { chunk }, Some(value)) => values.content(value) == values.reduction(chunk),
-            (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
-        };
-        if !right {
-            wrong.push(Wrong { rank, chunk, value, stored: None });
-        }
-        right
-    };
     let mut right = false;
     for rank in (0..shape.ranks).map(Rank) {
-        if !(right && state.repeats(shape, rank)) {
-            right = (0..shape.output_chunks(rank)).fold(true, |right, chunk| judge(rank, chunk) && right);
+        if right && state.repeats(shape, rank) {
+            continue;
         }
+        let before = wrong.len();
+        for chunk in 0..shape.output_chunks(rank) {
+            let value = state.read(shape.output_location(rank, chunk));
+            let right = match (program.expected(rank, chunk), value) {
+                (Expected::Unspecified, _) => true,
+                (_, None) => false,
+                // Follows from a read that `read-before-write` reports.
+                (_, Some(value)) if value == values.unknown() => true,
+                (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
+                (Expected::Reduced { chunk }, Some(value)) => {
+                    values.content(value) == values.reduction(chunk)
+                }
+                (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
+            };
+            if !right {
+                wrong.push(Wrong { rank, chunk, value, stored: None });
+            }
+        }
+        right = wrong.len() == before;
     }
     wrong
 }

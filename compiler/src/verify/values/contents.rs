@@ -113,7 +113,7 @@ mod tests {
         let primes = [2, 3, 5, 7, 11, 13, 31, 41, 61, 151, 331, 1321];
         let mut rest = P - 1;
         for prime in primes {
-            while rest % prime == 0 {
+            while rest.is_multiple_of(prime) {
                 rest /= prime;
             }
             for point in POINTS {
