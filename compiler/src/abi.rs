@@ -303,6 +303,23 @@ mod tests {
     }
 
     #[test]
+    fn counters_begin_where_they_are_told_to() {
+        let layout = CounterLayout { ranks: 2, block_cap: 3 };
+        let widths = Widths { counter_bits: 40, ..Widths::default() };
+        let region = layout.counted(u64::MAX - 4, &widths);
+        assert_eq!(region.len() as u64, layout.bytes());
+        for (word, offset) in region.chunks_exact(8).zip((0..).step_by(8)) {
+            let word = u64::from_le_bytes(word.try_into().unwrap());
+            let (part, kind, ..) = layout.describe(offset).unwrap();
+            let expected = match (part, kind) {
+                (CounterPart::Flag, CounterKind::Start) => 0xffff_fffb_0000_0000,
+                _ => (1 << 40) - 5,
+            };
+            assert_eq!(word, expected, "{part:?} {kind:?}");
+        }
+    }
+
+    #[test]
     fn the_call_hash_depends_on_each_part() {
         let base = call_hash(1, 1000, DType::F32, RedOp::Sum, &[0, 0]);
         assert_ne!(base, call_hash(2, 1000, DType::F32, RedOp::Sum, &[0, 0]));

@@ -58,6 +58,25 @@ fn a_wrong_result_names_its_seed_and_how_to_see_it_again() {
 }
 
 #[test]
+fn a_race_is_told_in_terms_of_the_program() {
+    // Signals that publish nothing.
+    let cache = falsified("st.release.sys", "st.relaxed.sys");
+    for policy in ["random", "round-robin"] {
+        checked(cache.path(), &format!("--seeds 3 --policy {policy}")).fails_but_talks(&[
+            "seed 0 fails",
+            "--seed 0 --seeds 1",
+            "a race for element ",
+            "of `data` (512 elements) of rank ",
+            "data[to][c]",
+            "by rank ",
+            "nothing puts them in order",
+        ]);
+    }
+    // Without the memory model nothing of it shows.
+    with_cache(cache.path(), &format!("run {RING} {SETTING} --seed 0")).succeeds();
+}
+
+#[test]
 fn what_does_not_go_together_is_refused() {
     for (arguments, words) in [
         ("--seeds 3", "--race-check"),

@@ -48,6 +48,50 @@ impl Row {
     }
 }
 
+/// What the rules make of a text, in brief.
+#[test]
+fn every_rule_finds_its_place() {
+    let device = r#"
+__device__ u64 load_acquire(u64 a) { asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(w) : "l"(a)); }
+__device__ void order() { asm volatile("fence.proxy.alias; membar.sys;" ::: "memory"); }
+__device__ void packet(u64 a) { asm volatile("st.relaxed.sys.global.v2.b64 [%0], {%1, %2};" ::"l"(a)); }
+__device__ bool behind(u64 a, u64 b) { return static_cast<long long>((a - b) << 3) < 0; }
+__device__ void poll(const Link* links, u32 count, u32 value, u32 thread) { load_acquire(links[0].base + value); }
+__device__ void signal(const Link* links, u32 count, u32 value) { asm("st.release.sys.u32 [%0], 1;"); }
+__device__ void sync() { __syncthreads(); }
+__device__ bool join(bool b) { return __syncthreads_or(b); }  // not here: __syncwarp();
+__device__ void keep(const Link* links) { store(links); }
+__device__ void move(u64 a) { *a = 1; }
+"#;
+    let kernel = "void k() {
+  poll(links, 2, 7, 3);
+  // a comment
+  move(1);
+  sync();
+  signal(links, 1, 4);
+  if (join(x)) return;
+  keep(links);
+}
+";
+    let found = mutants(&[device, kernel].concat(), device.len());
+    let told: Vec<String> = found.iter().map(|mutant| format!("{}: {}", mutant.line, mutant.rule)).collect();
+    let expected = "\
+2: .acquire -> .relaxed|2: .gpu -> .cta|2: to a weak access|3: drop the instruction|3: drop the instruction|\
+3: .sys -> .gpu|3: .sys -> .cta|4: .sys -> .gpu|4: .sys -> .cta|4: to a weak access|\
+5: compare by < without regard to the wrap|6: drop `+ value`|7: .release -> .relaxed|7: .sys -> .gpu|7: .sys -> .cta|\
+7: to a weak access|8: drop __syncthreads|9: drop __syncthreads_or|13: drop poll|13: poll: the last link left out|\
+13: poll: one less|16: drop sync|16: signal before sync|17: drop signal|17: signal: the last link left out|\
+17: signal: one more|17: signal: one less|18: drop join|19: drop keep";
+    assert_eq!(told.join("|"), expected);
+    let text = |rule: &str| &found.iter().find(|mutant| mutant.rule == rule).unwrap().text;
+    assert!(text("signal before sync").contains("signal(links, 1, 4);\nsync();"));
+    assert!(text("drop join").contains("if ((x)) return;"));
+    assert!(text("to a weak access").contains("\"ld.global.u64 "));
+    let sync = found.iter().find(|mutant| mutant.rule == "drop sync").unwrap();
+    assert_eq!(sync.neighbours, ["move", "signal"]);
+    assert_eq!((sync.function.as_deref(), found[0].function.as_deref()), (None, Some("load_acquire")));
+}
+
 #[test]
 fn no_mutant_of_the_device_code_survives() {
     let programs: Vec<Program> = SUITE.map(|(name, ranks)| Program::new(name, ranks)).into();
