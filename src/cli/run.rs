@@ -18,7 +18,7 @@ use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_runtime::data::Message;
-use quadrille_runtime::{Check, CudaAbsence, Error, Options as WorldOptions, Stale, World, gpus, nvrtc};
+use quadrille_runtime::{Check, CudaAbsence, Error, Options as WorldOptions, World, gpus, nvrtc};
 use serde_json::json;
 use table::{Row, Times};
 
@@ -228,7 +228,7 @@ pub(crate) fn collective(
         }
     };
     let bytes = collective.kind.bytes(count, dtype, ranks);
-    enough_memory(ranks, bytes)?;
+    enough_memory(ranks, bytes, exploration.race_check)?;
     let collective = &collective.for_message(bytes);
     collective.verified(&world.domain())?;
     let message = Message::new(&program, count, dtype);
@@ -297,7 +297,7 @@ fn choose(ranks: u32, options: &Options) -> Result<(World, String), Error> {
     // Under the memory model the counters' wrap is crossed, too.
     let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };
     let policy = exploration.policy.policy();
-    let check = exploration.race_check.then(|| Check { races: true, stale: Stale::All });
+    let check = exploration.race_check.then(Check::default);
     let (seed, default) = (options.seed, WorldOptions::default());
     let behaviour = WorldOptions { seed, policy, check, counted, ..default };
     Ok((World::virtual_gpus_with(ranks, behaviour)?, why))
@@ -313,10 +313,12 @@ fn quote(argument: &str) -> String {
 }
 
 /// Refuses messages for which the system would have to end this process.
-fn enough_memory(ranks: u32, bytes: u64) -> Result<(), RunFailure> {
+fn enough_memory(ranks: u32, bytes: u64, race_check: bool) -> Result<(), RunFailure> {
     let Some(available) = available_memory() else { return Ok(()) };
-    // Of each rank the two buffers on the virtual GPU with a mark a byte, and input, reference and result.
-    let need = u128::from(bytes) * u128::from(ranks) * 7;
+    // Of each rank the two buffers on the virtual GPU with a mark a byte, and input, reference and result. A race check
+    // keeps who accessed every word, on every core.
+    let parts = if race_check { 120 } else { 7 };
+    let need = u128::from(bytes) * u128::from(ranks) * parts;
     if need > u128::from(available) {
         return Err(RunFailure::Memory { ranks, bytes, need, available });
     }

@@ -12,7 +12,7 @@ use crate::run::{Batch, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::abi::CounterKind;
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
-use quadrille_vgpu::{Check, Stale};
+use quadrille_vgpu::Check;
 use std::sync::Arc;
 
 fn failure<T>(result: Result<T, Error>) -> Arc<Failure> {
@@ -69,7 +69,7 @@ fn a_read_of_unwritten_memory_names_statement_and_buffer() {
 
 /// What a gather among other kernels gives under the memory model.
 fn among_kernels(define: &'static str, seed: u64) -> Result<Batch, Error> {
-    let check = Some(Check { races: true, stale: Stale::All });
+    let check = Some(Check::default());
     let options = Options { seed: Some(seed), check, block_cap: CAP, ..Options::default() };
     let world = World::virtual_gpus_with(3, options).unwrap();
     let gather = Gather { define, ..Gather::new(3) };

@@ -14,7 +14,7 @@ use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kind::Shape;
 use quadrille_compiler::widths::Widths;
-use quadrille_vgpu::{Check, Fault, Policy, Stale};
+use quadrille_vgpu::{Check, Fault, Policy};
 use std::path::{Path, PathBuf};
 
 /// How a mutant was caught.
@@ -96,7 +96,7 @@ impl Program {
         provide();
         let options = Options {
             seed: Some(seed),
-            check: Some(Check { races: true, stale: Stale::All }),
+            check: Some(Check::default()),
             policy: [Policy::Random, Policy::RoundRobin][(seed % 2) as usize],
             widths: Widths::SMALL,
             // The second of the three calls wraps.
@@ -151,6 +151,7 @@ fn verdict(error: &Error) -> Verdict {
 /// Compiled mutants, from run to run.
 fn cache() -> nvrtc::Cache {
     let program = std::env::current_exe().unwrap();
-    let target = program.ancestors().nth(3).unwrap();
+    // From PROFILE/deps to the target folder.
+    let target = program.ancestors().nth(3).unwrap_or(&program);
     nvrtc::Cache::new(target.join("tmp/mutants"))
 }
