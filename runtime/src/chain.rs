@@ -176,7 +176,7 @@ fn symmetric(all: &[Communicator], bytes: u64) -> Result<Symmetric, Error> {
 fn copy() -> &'static Collective {
     static COPY: OnceLock<Collective> = OnceLock::new();
     COPY.get_or_init(|| Collective {
-        name: "local_copy".to_owned(),
+        name: LOCAL_COPY.to_owned(),
         kind: Kind::Custom,
         in_place: false,
         ranks: Vec::new(),
@@ -191,13 +191,16 @@ fn copy() -> &'static Collective {
     })
 }
 
+/// The name of such kernels; that of no fn.
+pub(crate) const LOCAL_COPY: &str = "local copy";
+
 /// What stands in messages for what such a kernel does.
 const TEXT: &str = "the user's kernel before or after a call";
 const STATEMENT: Loc =
     Loc { start: Position { line: 1, column: 0 }, end: Position { line: 1, column: TEXT.len() as u32 } };
 
 fn source() -> SourceFile {
-    SourceFile { path: "local_copy".into(), first_line: 1, text: format!("{TEXT}\n").into() }
+    SourceFile { path: LOCAL_COPY.into(), first_line: 1, text: format!("{TEXT}\n").into() }
 }
 
 struct LocalCopy;
@@ -205,7 +208,7 @@ struct LocalCopy;
 impl Evaluate for LocalCopy {
     fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
         let shape = Shape::new(Kind::Custom, setting.ranks, 1);
-        let mut recorder = Recorder::new(Header::new("local_copy", shape, source(), STATEMENT));
+        let mut recorder = Recorder::new(Header::new(LOCAL_COPY, shape, source(), STATEMENT));
         let statement = recorder.statement(STATEMENT, How::default());
         let origin = Origin { statement, trail: Trails::ROOT };
         for rank in (0..setting.ranks).map(i64::from) {

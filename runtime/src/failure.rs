@@ -1,5 +1,6 @@
 //! Failed calls in the program's terms: statements instead of instructions, counters instead of addresses.
 
+use crate::chain::LOCAL_COPY;
 use crate::communicator::{COUNTERS, SCRATCH, window_label};
 use crate::kernel::Loaded;
 use crate::launch::{Batch, Queued, Signature};
@@ -200,18 +201,25 @@ impl Context<'_> {
     fn at(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> At {
         let rank = Rank(rank as u32);
         let mut at = At { rank, block: ThreadBlock(block[0]), statement: None, line: source.map(|s| s.line) };
+        // NVRTC puts a folder before the name that it is given.
+        let program_at = |source: Option<&SourceLine>| {
+            let file = Path::new(&*source?.file).file_name();
+            let mut programs = self.calls(rank).map(|call| &*call.program);
+            programs.find(|program: &&Loaded| file == Some(OsStr::new(&program.file)))
+        };
         let mut next = source;
         while let Some(source) = next {
-            let mut programs = self.calls(rank).map(|call| &*call.program);
-            // NVRTC puts a folder before the name that it is given.
-            let file = Path::new(&*source.file).file_name();
-            let program = programs.find(|program: &&Loaded| file == Some(OsStr::new(&program.file)));
+            let program = program_at(Some(source));
             if let Some(what) = program.and_then(|program| program.cuda.what(source.line)) {
                 at.statement = Some(what.to_owned());
                 at.line = Some(source.line);
                 break;
             }
             next = source.inlined_at.as_deref();
+        }
+        if at.statement.is_none() {
+            // Device code that was called, and it is not known from where.
+            at.statement = program_at(source).and_then(|program| program.only_statement().map(str::to_owned));
         }
         at
     }
@@ -246,7 +254,9 @@ impl Context<'_> {
     /// The buffer that an access was meant for: the nearest allocation's, by the calls of its rank.
     fn target(&self, near: &Near) -> Option<Target> {
         let rank = Rank(near.rank as u32);
-        self.calls(rank).find_map(|call| {
+        // What users call says more of a buffer than what surrounds the calls.
+        let users = |local| self.calls(rank).filter(move |call| (*call.program.name == *LOCAL_COPY) == local);
+        users(false).chain(users(true)).find_map(|call| {
             let shape = &call.program.shape;
             let size = call.program.cuda.dtype.bytes() as i64;
             let element = |start: u64| (near.offset - start as i64).div_euclid(size);
