@@ -1,6 +1,8 @@
 //! Launching the kernels of `tests/ptx` and moving numbers.
 #![allow(dead_code, reason = "every test uses a part")]
 
+pub(crate) mod ring;
+
 use std::sync::Arc;
 
 use quadrille_vgpu::{Config, Fault, Launch, Machine, Module, Outcome, RequestError};
