@@ -1,7 +1,7 @@
 //! Lane-wise instructions as tables: PTX names, operand widths and what happens in a lane.
 //!
-//! A name is written without `.rn`, `.ftz`, `.sat` (floating point), `.approx` and `.full`; the decoder strips
-//! them. Division by zero gives all ones and the remainder the dividend, as GPUs do.
+//! Floating-point names stand without `.rn`, `.ftz`, `.sat`, `.approx` and `.full`, which the decoder takes care of.
+//! Division by zero gives all ones and the remainder the dividend, as GPUs do.
 
 use crate::float::{
     add_bf16, add_f16, add_f32, div_f32, each_half, fma_bf16, fma_f16, fma_f32, max_bf16, max_f16, max_f32,
@@ -110,6 +110,8 @@ table! { Unary, parse, exec, map1, [d a], 1;
     BfindS64 (u64) -> u32 ["bfind.s64"] |a| 63u32.wrapping_sub((a ^ ((a as i64) >> 63) as u64).leading_zeros());
     BfindShiftU32 (u32) -> u32 ["bfind.shiftamt.u32"] |a| if a == 0 { u32::MAX } else { a.leading_zeros() };
     BfindShiftU64 (u64) -> u32 ["bfind.shiftamt.u64"] |a| if a == 0 { u32::MAX } else { a.leading_zeros() };
+    BfindShiftS32 (u32) -> u32 ["bfind.shiftamt.s32"] |a| shift_amount(31, bfind_signed(a.into(), 32));
+    BfindShiftS64 (u64) -> u32 ["bfind.shiftamt.s64"] |a| shift_amount(63, bfind_signed(a, 64));
     NegF32 (u32) -> u32 ["neg.f32"] |a| a ^ 0x8000_0000;
     NegF64 (u64) -> u64 ["neg.f64"] |a| a ^ 1 << 63;
     NegF16 (u16) -> u16 ["neg.f16" "neg.bf16"] |a| a ^ 0x8000;
@@ -161,7 +163,11 @@ table! { Binary, parse, exec, map2, [d a b], 2;
     Sub64 (u64, u64) -> u64 ["sub.u64" "sub.s64"] |a, b| a.wrapping_sub(b);
     SubSat32 (u32, u32) -> u32 ["sub.sat.s32"] |a, b| (a as i32).saturating_sub(b as i32) as u32;
     Mul16 (u16, u16) -> u16 ["mul.lo.u16" "mul.lo.s16"] |a, b| a.wrapping_mul(b);
-    Mul32 (u32, u32) -> u32 ["mul.lo.u32" "mul.lo.s32" "mul24.lo.u32" "mul24.lo.s32"] |a, b| a.wrapping_mul(b);
+    Mul32 (u32, u32) -> u32 ["mul.lo.u32" "mul.lo.s32"] |a, b| a.wrapping_mul(b);
+    Mul24LoU32 (u32, u32) -> u32 ["mul24.lo.u32"] |a, b| (low24(a, false) * low24(b, false)) as u32;
+    Mul24LoS32 (u32, u32) -> u32 ["mul24.lo.s32"] |a, b| (low24(a, true) * low24(b, true)) as u32;
+    Mul24HiU32 (u32, u32) -> u32 ["mul24.hi.u32"] |a, b| (low24(a, false) * low24(b, false) >> 16) as u32;
+    Mul24HiS32 (u32, u32) -> u32 ["mul24.hi.s32"] |a, b| (low24(a, true) * low24(b, true) >> 16) as u32;
     Mul64 (u64, u64) -> u64 ["mul.lo.u64" "mul.lo.s64"] |a, b| a.wrapping_mul(b);
     MulHiU16 (u16, u16) -> u16 ["mul.hi.u16"] |a, b| (u32::from(a) * u32::from(b) >> 16) as u16;
     MulHiS16 (u16, u16) -> u16 ["mul.hi.s16"] |a, b| (i32::from(a as i16) * i32::from(b as i16) >> 16) as u16;
@@ -201,6 +207,16 @@ table! { Binary, parse, exec, map2, [d a b], 2;
     MinS16x2 (u32, u32) -> u32 ["min.s16x2"] |a, b| each_half(a, b, |x, y| (x as i16).min(y as i16) as u16);
     MaxU16x2 (u32, u32) -> u32 ["max.u16x2"] |a, b| each_half(a, b, u16::max);
     MaxS16x2 (u32, u32) -> u32 ["max.s16x2"] |a, b| each_half(a, b, |x, y| (x as i16).max(y as i16) as u16);
+    MinReluS32 (u32, u32) -> u32 ["min.relu.s32"] |a, b| (a as i32).min(b as i32).max(0) as u32;
+    MaxReluS32 (u32, u32) -> u32 ["max.relu.s32"] |a, b| (a as i32).max(b as i32).max(0) as u32;
+    MinReluS16x2 (u32, u32) -> u32 ["min.relu.s16x2"] |a, b| each_half(a, b, |x, y| (x as i16).min(y as i16).max(0) as u16);
+    MaxReluS16x2 (u32, u32) -> u32 ["max.relu.s16x2"] |a, b| each_half(a, b, |x, y| (x as i16).max(y as i16).max(0) as u16);
+    SzextWrapU32 (u32, u32) -> u32 ["szext.wrap.u32"] |a, n| szext(a, n & 31, false);
+    SzextWrapS32 (u32, u32) -> u32 ["szext.wrap.s32"] |a, n| szext(a, n & 31, true);
+    SzextClampU32 (u32, u32) -> u32 ["szext.clamp.u32"] |a, n| szext(a, n.min(32), false);
+    SzextClampS32 (u32, u32) -> u32 ["szext.clamp.s32"] |a, n| szext(a, n.min(32), true);
+    BmskWrap (u32, u32) -> u32 ["bmsk.wrap.b32"] |a, n| bmsk(a & 31, n & 31);
+    BmskClamp (u32, u32) -> u32 ["bmsk.clamp.b32"] |a, n| bmsk(a, n);
     And16 (u16, u16) -> u16 ["and.b16"] |a, b| a & b;
     And32 (u32, u32) -> u32 ["and.b32"] |a, b| a & b;
     And64 (u64, u64) -> u64 ["and.b64"] |a, b| a & b;
@@ -282,6 +298,17 @@ table! { Ternary, parse, exec, map3, [d a b c], 3;
     MadWideS32 (u32, u32, u64) -> u64 ["mad.wide.s32"] |a, b, c| ((i64::from(a as i32) * i64::from(b as i32)) as u64).wrapping_add(c);
     SadU32 (u32, u32, u32) -> u32 ["sad.u32"] |a, b, c| a.abs_diff(b).wrapping_add(c);
     SadS32 (u32, u32, u32) -> u32 ["sad.s32"] |a, b, c| (a as i32).abs_diff(b as i32).wrapping_add(c);
+    SadU16 (u16, u16, u16) -> u16 ["sad.u16"] |a, b, c| a.abs_diff(b).wrapping_add(c);
+    SadS16 (u16, u16, u16) -> u16 ["sad.s16"] |a, b, c| (a as i16).abs_diff(b as i16).wrapping_add(c);
+    SadU64 (u64, u64, u64) -> u64 ["sad.u64"] |a, b, c| a.abs_diff(b).wrapping_add(c);
+    SadS64 (u64, u64, u64) -> u64 ["sad.s64"] |a, b, c| (a as i64).abs_diff(b as i64).wrapping_add(c);
+    MadHiSatS32 (u32, u32, u32) -> u32 ["mad.hi.sat.s32"] |a, b, c| ((i64::from(a as i32) * i64::from(b as i32) >> 32) as i32).saturating_add(c as i32) as u32;
+    Mad24LoU32 (u32, u32, u32) -> u32 ["mad24.lo.u32"] |a, b, c| ((low24(a, false) * low24(b, false)) as u32).wrapping_add(c);
+    Mad24LoS32 (u32, u32, u32) -> u32 ["mad24.lo.s32"] |a, b, c| ((low24(a, true) * low24(b, true)) as u32).wrapping_add(c);
+    Mad24HiU32 (u32, u32, u32) -> u32 ["mad24.hi.u32"] |a, b, c| ((low24(a, false) * low24(b, false) >> 16) as u32).wrapping_add(c);
+    Mad24HiS32 (u32, u32, u32) -> u32 ["mad24.hi.s32"] |a, b, c| ((low24(a, true) * low24(b, true) >> 16) as u32).wrapping_add(c);
+    Mad24HiSatS32 (u32, u32, u32) -> u32 ["mad24.hi.sat.s32"] |a, b, c| ((low24(a, true) * low24(b, true) >> 16) as i32).saturating_add(c as i32) as u32;
+    Fns (u32, u32, u32) -> u32 ["fns.b32"] |a, b, c| fns(a, b, c);
     FmaF32 (u32, u32, u32) -> u32 ["fma.f32" "mad.f32"] |a, b, c| fma_f32(a, b, c);
     FmaF64 (u64, u64, u64) -> u64 ["fma.f64" "mad.f64"] |a, b, c| g(a).mul_add(g(b), g(c)).to_bits();
     FmaF16 (u16, u16, u16) -> u16 ["fma.f16"] |a, b, c| fma_f16(a, b, c);
@@ -293,6 +320,12 @@ table! { Ternary, parse, exec, map3, [d a b c], 3;
     BfeU64 (u64, u32, u32) -> u64 ["bfe.u64"] |a, b, c| bfe(a, b, c, 64, false);
     BfeS64 (u64, u32, u32) -> u64 ["bfe.s64"] |a, b, c| bfe(a, b, c, 64, true);
     Prmt (u32, u32, u32) -> u32 ["prmt.b32"] |a, b, c| prmt(a, b, c);
+    PrmtF4e (u32, u32, u32) -> u32 ["prmt.b32.f4e"] |a, b, c| prmt(a, b, [0x3210, 0x4321, 0x5432, 0x6543][c as usize & 3]);
+    PrmtB4e (u32, u32, u32) -> u32 ["prmt.b32.b4e"] |a, b, c| prmt(a, b, [0x5670, 0x6701, 0x7012, 0x0123][c as usize & 3]);
+    PrmtRc8 (u32, u32, u32) -> u32 ["prmt.b32.rc8"] |a, b, c| prmt(a, b, (c & 3) * 0x1111);
+    PrmtEcl (u32, u32, u32) -> u32 ["prmt.b32.ecl"] |a, b, c| prmt(a, b, [0x3210, 0x3211, 0x3222, 0x3333][c as usize & 3]);
+    PrmtEcr (u32, u32, u32) -> u32 ["prmt.b32.ecr"] |a, b, c| prmt(a, b, [0x0000, 0x1110, 0x2210, 0x3210][c as usize & 3]);
+    PrmtRc16 (u32, u32, u32) -> u32 ["prmt.b32.rc16"] |a, b, c| prmt(a, b, [0x1010, 0x3232][c as usize & 1]);
     ShfLeftWrap (u32, u32, u32) -> u32 ["shf.l.wrap.b32"] |a, b, c| shl64(pair(a, b), c & 31).bits_high();
     ShfLeftClamp (u32, u32, u32) -> u32 ["shf.l.clamp.b32"] |a, b, c| shl64(pair(a, b), c.min(32)).bits_high();
     ShfRightWrap (u32, u32, u32) -> u32 ["shf.r.wrap.b32"] |a, b, c| (pair(a, b) >> (c & 31)) as u32;
@@ -303,6 +336,14 @@ table! { Ternary, parse, exec, map3, [d a b c], 3;
     Dp4aUU (u32, u32, u32) -> u32 ["dp4a.u32.u32"] |a, b, c| dp4a(a, b, c, false, false);
     Dp4aSS (u32, u32, u32) -> u32 ["dp4a.s32.s32"] |a, b, c| dp4a(a, b, c, true, true);
     Dp4aUS (u32, u32, u32) -> u32 ["dp4a.u32.s32"] |a, b, c| dp4a(a, b, c, false, true);
+    Dp2aLoUU (u32, u32, u32) -> u32 ["dp2a.lo.u32.u32"] |a, b, c| dp2a(a, b, c, false, false);
+    Dp2aLoSS (u32, u32, u32) -> u32 ["dp2a.lo.s32.s32"] |a, b, c| dp2a(a, b, c, true, true);
+    Dp2aLoUS (u32, u32, u32) -> u32 ["dp2a.lo.u32.s32"] |a, b, c| dp2a(a, b, c, false, true);
+    Dp2aLoSU (u32, u32, u32) -> u32 ["dp2a.lo.s32.u32"] |a, b, c| dp2a(a, b, c, true, false);
+    Dp2aHiUU (u32, u32, u32) -> u32 ["dp2a.hi.u32.u32"] |a, b, c| dp2a(a, b >> 16, c, false, false);
+    Dp2aHiSS (u32, u32, u32) -> u32 ["dp2a.hi.s32.s32"] |a, b, c| dp2a(a, b >> 16, c, true, true);
+    Dp2aHiUS (u32, u32, u32) -> u32 ["dp2a.hi.u32.s32"] |a, b, c| dp2a(a, b >> 16, c, false, true);
+    Dp2aHiSU (u32, u32, u32) -> u32 ["dp2a.hi.s32.u32"] |a, b, c| dp2a(a, b >> 16, c, true, false);
     Dp4aSU (u32, u32, u32) -> u32 ["dp4a.s32.u32"] |a, b, c| dp4a(a, b, c, true, false);
 }
 
@@ -379,4 +420,64 @@ pub(crate) fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
         }
     }
     out
+}
+
+/// The product of two 16-bit parts of `a` with the lower two bytes of `b`, added to `c`.
+fn dp2a(a: u32, b: u32, c: u32, a_signed: bool, b_signed: bool) -> u32 {
+    let half = |i: u32| {
+        let v = (a >> (16 * i)) as u16;
+        if a_signed { i32::from(v as i16) } else { i32::from(v) }
+    };
+    let byte = |i: u32| {
+        let v = (b >> (8 * i)) as u8;
+        if b_signed { i32::from(v as i8) } else { i32::from(v) }
+    };
+    (0..2).fold(c, |sum, i| sum.wrapping_add((half(i) * byte(i)) as u32))
+}
+
+/// The low 24 bits, extended.
+fn low24(a: u32, signed: bool) -> i64 {
+    if signed { i64::from((a << 8) as i32 >> 8) } else { i64::from(a & 0xff_ffff) }
+}
+
+/// Position of the highest bit that differs from the sign; all ones if there is none.
+fn bfind_signed(a: u64, width: u32) -> u32 {
+    let signed = if width == 32 { i64::from(a as i32) } else { a as i64 };
+    63u32.wrapping_sub((signed ^ signed >> 63).leading_zeros())
+}
+
+fn shift_amount(top: u32, position: u32) -> u32 {
+    if position == u32::MAX { position } else { top - position }
+}
+
+/// Extends the low `n` bits, `n` up to 32.
+fn szext(a: u32, n: u32, signed: bool) -> u32 {
+    if n == 0 {
+        0
+    } else if signed {
+        ((a << (32 - n)) as i32 >> (32 - n)) as u32
+    } else {
+        a & u32::MAX >> (32 - n)
+    }
+}
+
+/// `n` ones from bit `a` on, as far as they fit.
+fn bmsk(a: u32, n: u32) -> u32 {
+    let ones = shl64(1, n.min(32)) - 1;
+    shl64(ones, a.min(32)) as u32
+}
+
+/// The position of the `offset`-th set bit counted from `base` upwards, or downwards if negative.
+fn fns(mask: u32, base: u32, offset: u32) -> u32 {
+    let set = |i: &i64| mask >> i & 1 != 0;
+    let (base, offset) = (i64::from(base as i32), offset as i32);
+    if !(0..32).contains(&base) {
+        return u32::MAX;
+    }
+    let found = match offset {
+        0 => Some(base).filter(|i| set(i)),
+        1.. => (base..32).filter(set).nth(offset as usize - 1),
+        _ => (0..=base).rev().filter(set).nth(offset.unsigned_abs() as usize - 1),
+    };
+    found.map_or(u32::MAX, |i| i as u32)
 }

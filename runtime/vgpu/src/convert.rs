@@ -1,18 +1,10 @@
 //! `cvt` in its general form, a lane at a time.
 
 use crate::ast::Ty;
-use crate::float::{BF16, F16, F32, F64, Format, Round, narrow, pack, to_integer};
+use crate::float::{Format, TF32, format, narrow, pack, to_integer};
+use crate::floatop;
 use crate::isa::Convert;
-
-fn format(ty: Ty) -> Option<Format> {
-    Some(match ty {
-        Ty::F16 => F16,
-        Ty::Bf16 => BF16,
-        Ty::F32 => F32,
-        Ty::F64 => F64,
-        _ => return None,
-    })
-}
+use crate::regs::{Reg, Regs};
 
 /// Value of a float type; exact.
 fn widen(ty: Ty, bits: u64) -> f64 {
@@ -20,6 +12,7 @@ fn widen(ty: Ty, bits: u64) -> f64 {
         Ty::F16 => half::f16::from_bits(bits as u16).to_f64(),
         Ty::Bf16 => half::bf16::from_bits(bits as u16).to_f64(),
         Ty::F32 => f64::from(f32::from_bits(bits as u32)),
+        Ty::E4m3 | Ty::E5m2 => format(ty).map_or(f64::NAN, |f| floatop::value(bits, f)),
         _ => f64::from_bits(bits),
     }
 }
@@ -60,42 +53,62 @@ pub(crate) fn convert(c: &Convert, bits: u64) -> u64 {
         (None, Some(to)) => {
             let value = extend(c.from, bits);
             let packed = pack(value < 0, value.unsigned_abs() as u64, 0, to, c.round);
-            finish(c, packed)
+            finish(c, to, packed)
         }
         (Some(_), None) => {
             let value = to_integer(widen(c.from, bits), c.round);
             let (low, high) = range(c.to);
-            // Out of range clamps, and NaN gives 0 (of 64 bits the lowest value), as GPUs do.
-            let value = if value.is_nan() {
-                if c.to.bytes() == 8 { 1i128 << 63 } else { 0 }
-            } else {
+            // Out of range clamps. NaN gives 0, but the middle of the range where 64 bits take part.
+            let value = if !value.is_nan() {
                 (value as i128).clamp(low, high)
+            } else if c.to.bytes() == 8 || c.from == Ty::F64 {
+                extend(c.to, 1 << (8 * c.to.bytes() - 1))
+            } else {
+                0
             };
             value as u64
         }
         (Some(_), Some(to)) => {
             if c.from == c.to && !c.integral {
-                return finish(c, bits);
+                return finish(c, to, bits);
             }
             let value = widen(c.from, bits);
             let value = if c.integral { to_integer(value, c.round) } else { value };
-            finish(c, narrow(value, to, c.round))
+            // Whatever rounds to more than the largest finite value lies above it.
+            let value = if c.finite { clamp_finite(value, to) } else { value };
+            finish(c, to, narrow(value, to, c.round))
         }
     }
 }
 
-/// Saturation of a float result.
-fn finish(c: &Convert, bits: u64) -> u64 {
-    let Some(to) = format(c.to) else { return bits };
-    let value = widen(c.to, bits);
-    if c.saturate {
-        return if value > 0.0 { narrow(value.min(1.0), to, Round::Nearest) } else { 0 };
+fn clamp_finite(value: f64, to: Format) -> f64 {
+    let limit = floatop::value(to.finite, to);
+    if value.is_nan() { value } else { value.clamp(-limit, limit) }
+}
+
+fn finish(c: &Convert, to: Format, bits: u64) -> u64 {
+    let bits = floatop::finish(bits, to, c.saturate, c.relu);
+    match c.to {
+        // A tf32 is an f32 whose last bits are 0; its NaN is that of f32.
+        Ty::Tf32 if bits == TF32.nan => 0x7fff_ffff,
+        Ty::Tf32 => bits << 13,
+        _ if c.flush => flush(c.to, bits),
+        _ => bits,
     }
-    if c.relu && value < 0.0 {
-        return 0;
-    }
-    if c.finite && value.is_infinite() {
-        return narrow(if value > 0.0 { f64::MAX } else { f64::MIN }, to, Round::Zero);
-    }
-    if c.flush { flush(c.to, bits) } else { bits }
+}
+
+/// Two f32 -> the halves of `d`.
+pub(crate) fn convert_pair(c: &Convert, regs: &mut Regs, [d, high, low]: [Reg; 3], lane: usize) {
+    let half = |r: Reg| convert(c, regs.r32[r as usize][lane].into());
+    let value = half(low) | half(high) << (8 * c.to.bytes());
+    regs.write(c.to_bank, d, lane, value);
+}
+
+/// Both halves of `a` -> the halves of `d`.
+pub(crate) fn convert_each(c: &Convert, regs: &mut Regs, [d, a]: [Reg; 2], lane: usize) {
+    let bits = 8 * c.from.bytes() as u32;
+    let both = regs.read(c.from_bank, a, lane);
+    let half = |n: u32| convert(c, both >> (bits * n) & ((1 << bits) - 1));
+    let value = half(0) | half(1) << (8 * c.to.bytes());
+    regs.write(c.to_bank, d, lane, value);
 }

@@ -304,13 +304,14 @@ impl Warp {
                     }
                 }
                 Op::ConvertPair(ref c, d, high, low) => {
-                    for lane in lanes(active) {
-                        let half =
-                            |r: Reg| crate::convert::convert(c, regs.r32[r as usize][lane].into()) as u32;
-                        let value = half(low) & 0xffff | half(high) << 16;
-                        regs.r32[d as usize][lane] = value;
-                    }
+                    lanes(active).for_each(|l| crate::convert::convert_pair(c, regs, [d, high, low], l));
                 }
+                Op::ConvertEach(ref c, d, a) => {
+                    lanes(active).for_each(|l| crate::convert::convert_each(c, regs, [d, a], l));
+                }
+                Op::Float(ref op, ops) => op.exec(regs, ops, active),
+                Op::Carry(ref c, ops) => crate::carry::exec(c, regs, ops, active),
+                Op::Test { kind, wide, d, a } => crate::carry::test(kind, wide, regs, [d, a], active),
                 Op::Load(ref access, address, ref dst) => {
                     memory_op!().execute(access, address, active, regs, What::Load(dst))?;
                 }
@@ -357,12 +358,16 @@ impl Warp {
                         regs.put(d, active, &[now as u32; LANES]);
                     }
                 }
-                Op::Nop => {
+                Op::Fence { order, scope } => {
                     if !cx.board.alone() {
                         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                     }
-                    cx.event(function, *pc, index, Event::Fence { mask: active })?;
+                    cx.event(function, *pc, index, Event::Fence { order, scope, mask: active })?;
                 }
+                Op::ProxyFence(kind) => {
+                    cx.event(function, *pc, index, Event::ProxyFence { kind, mask: active })?;
+                }
+                Op::MbarrierInitFence | Op::Nop => {}
                 Op::Nanosleep => {
                     // Others run meanwhile.
                     *pc += 1;

@@ -233,25 +233,73 @@ pub(crate) enum Round {
 /// A binary format: bits of exponent and of stored mantissa.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format {
-    exponent: u32,
-    mantissa: u32,
-    nan: u64,
+    pub(crate) exponent: u32,
+    pub(crate) mantissa: u32,
+    /// The NaN that instructions give.
+    pub(crate) nan: u64,
+    /// The largest finite value; formats without infinities (e4m3) have values where others have those.
+    pub(crate) finite: u64,
 }
 
-pub(crate) const F16: Format = Format { exponent: 5, mantissa: 10, nan: NAN16 as u64 };
-pub(crate) const BF16: Format = Format { exponent: 8, mantissa: 7, nan: NAN16 as u64 };
-pub(crate) const F32: Format = Format { exponent: 8, mantissa: 23, nan: NAN32 as u64 };
-pub(crate) const F64: Format = Format { exponent: 11, mantissa: 52, nan: 0x7fff_ffff_ffff_ffff };
+impl Format {
+    /// A format with infinities.
+    const fn ieee(exponent: u32, mantissa: u32, nan: u64) -> Format {
+        Format { exponent, mantissa, nan, finite: (((1 << exponent) - 1) << mantissa) - 1 }
+    }
+
+    pub(crate) fn sign_bit(self) -> u64 {
+        1 << (self.exponent + self.mantissa)
+    }
+
+    /// Infinity, or NaN where there is none.
+    pub(crate) fn infinity(self) -> u64 {
+        let infinity = ((1 << self.exponent) - 1) << self.mantissa;
+        if self.finite < infinity { infinity } else { self.nan }
+    }
+
+    /// Exponent of the last bit of a subnormal value.
+    pub(crate) fn lowest(self) -> i32 {
+        1 - ((1 << (self.exponent - 1)) - 1) - self.mantissa as i32
+    }
+
+    pub(crate) fn is_subnormal(self, bits: u64) -> bool {
+        let magnitude = bits & (self.sign_bit() - 1);
+        magnitude != 0 && magnitude >> self.mantissa == 0
+    }
+}
+
+pub(crate) const F16: Format = Format::ieee(5, 10, NAN16 as u64);
+pub(crate) const BF16: Format = Format::ieee(8, 7, NAN16 as u64);
+pub(crate) const TF32: Format = Format::ieee(8, 10, 0x3_ffff);
+pub(crate) const F32: Format = Format::ieee(8, 23, NAN32 as u64);
+pub(crate) const F64: Format = Format::ieee(11, 52, 0x7fff_ffff_ffff_ffff);
+pub(crate) const E5M2: Format = Format::ieee(5, 2, 0x7f);
+/// "Open Compute Project 8-bit floating point specification": one NaN a sign, no infinities.
+pub(crate) const E4M3: Format = Format { exponent: 4, mantissa: 3, nan: 0x7f, finite: 0x7e };
+
+/// The format of a single value.
+pub(crate) fn format(ty: crate::ast::Ty) -> Option<Format> {
+    use crate::ast::Ty;
+    Some(match ty {
+        Ty::F16 => F16,
+        Ty::Bf16 => BF16,
+        Ty::Tf32 => TF32,
+        Ty::F32 => F32,
+        Ty::F64 => F64,
+        Ty::E4m3 => E4M3,
+        Ty::E5m2 => E5M2,
+        _ => return None,
+    })
+}
 
 /// f64 -> bits of `format`, rounded once.
 pub(crate) fn narrow(v: f64, format: Format, round: Round) -> u64 {
     let sign = v.is_sign_negative();
-    let top = u64::from(sign) << (format.exponent + format.mantissa);
     if v.is_nan() {
         return format.nan;
     }
     if v.is_infinite() {
-        return top | ((1 << format.exponent) - 1) << format.mantissa;
+        return u64::from(sign) * format.sign_bit() | format.infinity();
     }
     let bits = v.to_bits();
     let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
@@ -278,6 +326,8 @@ pub(crate) fn pack(sign: bool, magnitude: u64, scale: i32, format: Format, round
         (magnitude << -drop, 0, 0)
     } else if drop < 64 {
         (magnitude >> drop, magnitude & ((1 << drop) - 1), 1u64 << (drop - 1))
+    } else if drop == 64 {
+        (0, magnitude, 1 << 63)
     } else {
         (0, 1, u64::MAX)
     };
@@ -289,7 +339,6 @@ pub(crate) fn pack(sign: bool, magnitude: u64, scale: i32, format: Format, round
         Round::Up => !sign && rest != 0,
     };
     let kept = kept + u64::from(up);
-    let infinity = ((1u64 << exponent) - 1) << mantissa;
     // A carry out of the mantissa raises the exponent by itself, as both are one number.
     let value = if kept >> mantissa == 0 {
         kept
@@ -297,7 +346,7 @@ pub(crate) fn pack(sign: bool, magnitude: u64, scale: i32, format: Format, round
         let field = (last + mantissa as i32 + bias) as u64;
         ((field - 1) << mantissa) + kept
     };
-    if value < infinity {
+    if value <= format.finite {
         return top | value;
     }
     let to_infinity = match round {
@@ -306,7 +355,7 @@ pub(crate) fn pack(sign: bool, magnitude: u64, scale: i32, format: Format, round
         Round::Down => sign,
         Round::Up => !sign,
     };
-    top | if to_infinity { infinity } else { infinity - 1 }
+    top | if to_infinity { format.infinity() } else { format.finite }
 }
 
 /// Rounds to an integer.

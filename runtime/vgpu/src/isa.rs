@@ -9,6 +9,7 @@ use crate::alu::{Binary, Ternary, Unary};
 use crate::ast::Ty;
 use crate::error::{SourceLine, Space};
 use crate::float::Round;
+use crate::floatop::FloatOp;
 use crate::regs::{Bank, NO_REG, Reg};
 
 /// A program counter that no instruction has: paths that meet only at the end of the function.
@@ -24,10 +25,12 @@ pub(crate) enum Order {
     AcqRel,
     Volatile,
     Mmio,
+    /// Of fences only.
+    SeqCst,
 }
 
-/// Who sees the order of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who sees the order of an access; the wider the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     Cta,
     Gpu,
@@ -42,7 +45,6 @@ pub(crate) struct Access {
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
     pub(crate) order: Order,
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by observers"))]
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
     pub(crate) bank: Bank,
@@ -145,6 +147,8 @@ pub(crate) enum ReduxOp {
     And,
     Or,
     Xor,
+    FloatMin { abs: bool, nan: bool },
+    FloatMax { abs: bool, nan: bool },
 }
 
 /// What the lanes of a mask do together; `members` is the register with the mask.
@@ -215,6 +219,49 @@ pub(crate) enum Clock {
     Nanoseconds,
 }
 
+/// What `testp` asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TestKind {
+    Finite,
+    Infinite,
+    Number,
+    NotANumber,
+    /// Zeros are normal.
+    Normal,
+    Subnormal,
+}
+
+/// An instruction of a carry chain; the carry is a predicate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carry {
+    pub(crate) kind: CarryKind,
+    pub(crate) wide: bool,
+    pub(crate) signed: bool,
+    /// Reads the carry (a borrow, for differences).
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+    pub(crate) carry: Reg,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CarryKind {
+    Add,
+    Sub,
+    MadLow,
+    MadHigh,
+}
+
+/// Between which ways of accessing memory a proxy fence orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProxyKind {
+    /// Different virtual addresses of one location.
+    Alias,
+    /// Generic and asynchronous accesses, of all memory.
+    Async,
+    AsyncGlobal,
+    AsyncShared,
+}
+
 /// A conversion that has no entry in the table of unary instructions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Convert {
@@ -268,6 +315,17 @@ pub(crate) enum Op {
     Convert(Convert, Reg, Reg),
     /// d = {a: high, b: low}, each from f32
     ConvertPair(Convert, Reg, Reg, Reg),
+    /// The halves of d from those of a.
+    ConvertEach(Convert, Reg, Reg),
+    /// d, a, b, c
+    Float(FloatOp, [Reg; 4]),
+    Carry(Carry, [Reg; 4]),
+    Test {
+        kind: TestKind,
+        wide: bool,
+        d: Reg,
+        a: Reg,
+    },
     Load(Access, Address, [Reg; 8]),
     Store(Access, Address, [Reg; 8]),
     /// `d` is `NO_REG` for `red`; operands b and c.
@@ -287,7 +345,14 @@ pub(crate) enum Op {
         wide: bool,
         d: Reg,
     },
-    /// Fences, and instructions without effect on a machine that executes in order.
+    Fence {
+        order: Order,
+        scope: Scope,
+    },
+    ProxyFence(ProxyKind),
+    /// Makes the initialization of mbarriers visible to the asynchronous proxy.
+    MbarrierInitFence,
+    /// Hints.
     Nop,
     Nanosleep,
 }
@@ -380,6 +445,8 @@ pub(crate) struct Param {
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
     pub(crate) entry: bool,
+    /// Number of its first instruction in the module.
+    pub(crate) first: u32,
     pub(crate) code: Vec<Inst>,
     pub(crate) layout: Layout,
     pub(crate) lines: Vec<SourceLine>,

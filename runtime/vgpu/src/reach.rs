@@ -6,7 +6,9 @@ use crate::error::{AccessKind, BadAccess, Fault, Space};
 use crate::exec::Context;
 use crate::hang::{Read, Watcher};
 use crate::isa::{Access, Address, AtomOp, FRAME_PARAMS, Function};
-use crate::memory::{Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT};
+use crate::memory::{
+    AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
+};
 use crate::observe::{Site, Touch};
 use crate::regs::{ALL, LANES, Lanes, NO_REG, Reg, Regs};
 
@@ -52,8 +54,8 @@ struct Part<'r> {
     bytes: &'r Bytes,
     origin: u64,
     mask: u32,
-    /// Whose memory it is, for memory of ranks.
-    rank: Option<usize>,
+    /// For memory of ranks.
+    allocation: Option<AllocationId>,
 }
 
 /// The memory of one activation of a warp.
@@ -123,7 +125,7 @@ impl MemoryOp<'_, '_> {
             self.note_read(access, at, mask);
         }
         let size = access.bytes();
-        if contiguous(at, mask, size) && at[0] & (size - 1) == 0 {
+        if kind != AccessKind::Atomic && contiguous(at, mask, size) && at[0] & (size - 1) == 0 {
             // Mostly the whole run lies in one place; else the lanes are looked at one by one.
             let (space, window) = resolve_space(access.space, at[0]);
             if self.serve(access, space, window, at, mask, true, regs, what)? != 0 {
@@ -169,19 +171,24 @@ impl MemoryOp<'_, '_> {
             true => reach_run(memory, block, space, window, kind, at[0], size),
             false => reach(memory, block, self.own, space, window, kind, at, mask, size),
         };
-        let Part { bytes, origin, mask, rank } = match reached {
+        let Part { bytes, origin, mut mask, allocation } = match reached {
             Ok(part) => part,
             Err(_) if run => return Ok(0),
             Err(failure) => {
                 return Err(self.failed(access, kind, space, failure, at[failure.lane] - window));
             }
         };
+        // Each lane's atomic is seen by those of the next ones.
+        if observer.is_some() && kind == AccessKind::Atomic {
+            mask = 1 << mask.trailing_zeros();
+        }
         let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
         let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc };
-        let observed_space = if space == Space::Shared { Space::Shared } else { Space::Global };
+        let seen_space = if space == Space::Shared { Space::Shared } else { Space::Global };
         let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
             let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));
-            f(&Touch { site, kind, access, space: observed_space, addresses, mask })
+            let origin = origin.wrapping_sub(window);
+            f(&Touch { site, kind, access, space: seen_space, addresses, mask, allocation, bytes, origin })
         };
         if let Some(observer) = &mut observed {
             touched(&mut |touch| observer.touch(touch))?;
@@ -193,13 +200,16 @@ impl MemoryOp<'_, '_> {
             What::Atomic(op, d, bc) => atomic_lanes(op, access, served, regs, d, bc),
         };
         if let (Some(observer), Ok(_)) = (observed, &changed) {
-            match what {
-                What::Load(to) => {
-                    touched(&mut |touch| observer.loaded(touch, regs, &to[..access.count.into()]))?;
-                }
-                What::Atomic(_, d, _) => touched(&mut |touch| observer.loaded(touch, regs, &[d]))?,
-                What::Store(_) => {}
-            }
+            let to = match &what {
+                What::Load(to) => &to[..access.count.into()],
+                What::Atomic(_, d, _) => std::slice::from_ref(d),
+                What::Store(_) => &[],
+            };
+            touched(&mut |touch| {
+                // A wait that was given an old value is not at its end.
+                tally.epoch += u64::from(observer.done(touch, regs, to)?);
+                Ok(())
+            })?;
         }
         match changed {
             Ok(changed) => tally.epoch += u64::from(changed),
@@ -207,7 +217,7 @@ impl MemoryOp<'_, '_> {
                 return Err(self.failed(access, kind, space, failure, at[failure.lane] - window));
             }
         }
-        if let Some(rank) = rank {
+        if let Some((rank, _)) = allocation {
             self.count(kind, at, mask, size, rank);
         }
         Ok(mask)
@@ -272,7 +282,7 @@ fn reach_run<'r>(
             if first.wrapping_sub(window) > block.shared.len() as u64 - whole {
                 return Err(refused(Reason::OutOfBounds));
             }
-            Ok(Part { bytes: &block.shared, origin: window, mask: ALL, rank: None })
+            Ok(Part { bytes: &block.shared, origin: window, mask: ALL, allocation: None })
         }
         _ => Err(refused(Reason::OutOfBounds)),
     }
@@ -296,7 +306,7 @@ fn reach<'r>(
     let all = |bytes: &'r Bytes, mask: u32| {
         let inside = lanes_inside(at, mask, window, bytes.len() as u64, size);
         if inside == mask {
-            Ok(Part { bytes, origin: window, mask, rank: None })
+            Ok(Part { bytes, origin: window, mask, allocation: None })
         } else {
             let lane = (mask & !inside).trailing_zeros() as usize;
             Err(Failure { lane, reason: Reason::OutOfBounds })
@@ -310,7 +320,12 @@ fn reach<'r>(
                 return Err(Failure { lane, reason: Reason::ReadOnly });
             }
             let mask = lanes_inside(at, mask, found.base, found.len, size);
-            Ok(Part { bytes: &found.bytes, origin: found.bytes.origin(found.base), mask, rank: Some(id.0) })
+            Ok(Part {
+                bytes: &found.bytes,
+                origin: found.bytes.origin(found.base),
+                mask,
+                allocation: Some(id),
+            })
         }
         Space::Shared => all(&block.shared, mask),
         // Each lane has its own memory; the compiler keeps track of what is written.
@@ -326,7 +341,7 @@ fn reach<'r>(
                 return Err(Failure { lane, reason: Reason::OutOfBounds });
             }
             let origin = first - (lane * (own.params.len() / LANES)) as u64;
-            Ok(Part { bytes: own.params, origin, mask: inside, rank: None })
+            Ok(Part { bytes: own.params, origin, mask: inside, allocation: None })
         }
     }
 }

@@ -192,11 +192,29 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     ("and", "b32") => (ReduxOp::And, false),
                     ("or", "b32") => (ReduxOp::Or, false),
                     ("xor", "b32") => (ReduxOp::Xor, false),
+                    ("min", "f32") => (ReduxOp::FloatMin { abs: false, nan: false }, false),
+                    ("max", "f32") => (ReduxOp::FloatMax { abs: false, nan: false }, false),
                     _ => return self.unsupported(inst, "this operation does not exist for its type"),
                 };
                 self.count(inst, 3..=3)?;
                 let (d, a) = (self.dst(inst, 0, Bank::B32)?, self.src(inst, 1, Bank::B32)?);
                 (Collective::Redux { op, signed, d, a }, self.src(inst, 2, Bank::B32)?)
+            }
+            ("redux", ["sync", op @ ("min" | "max"), modifiers @ .., "f32"]) => {
+                let (abs, nan) = match modifiers {
+                    ["abs"] => (true, false),
+                    ["NaN"] => (false, true),
+                    ["abs", "NaN"] => (true, true),
+                    _ => return self.unsupported(inst, "it has a modifier that is not supported"),
+                };
+                self.count(inst, 3..=3)?;
+                let op = if *op == "min" {
+                    ReduxOp::FloatMin { abs, nan }
+                } else {
+                    ReduxOp::FloatMax { abs, nan }
+                };
+                let (d, a) = (self.dst(inst, 0, Bank::B32)?, self.src(inst, 1, Bank::B32)?);
+                (Collective::Redux { op, signed: false, d, a }, self.src(inst, 2, Bank::B32)?)
             }
             ("elect", ["sync"]) => {
                 self.count(inst, 2..=2)?;
@@ -211,40 +229,6 @@ impl<'m, 'a> Decoder<'m, 'a> {
             }
         };
         self.push(Op::Collective(collective, members));
-        Ok(())
-    }
-
-    /// Fences order accesses, which are executed in order anyway; the rest are hints.
-    pub(super) fn without_effect(&mut self, inst: &'m AstInst<'a>, head: &str) -> Result<()> {
-        let parts: Vec<&str> = inst.op.split('.').skip(1).collect();
-        let known = match head {
-            "membar" => matches!(parts.as_slice(), ["cta" | "gl" | "sys"]),
-            "fence" => parts.iter().all(|part| {
-                matches!(
-                    *part,
-                    "sc" | "acq_rel"
-                        | "acquire"
-                        | "release"
-                        | "cta"
-                        | "cluster"
-                        | "gpu"
-                        | "sys"
-                        | "proxy"
-                        | "alias"
-                        | "async"
-                        | "async::generic"
-                        | "global"
-                        | "shared::cta"
-                        | "mbarrier_init"
-                        | "async.global"
-                )
-            }),
-            _ => true,
-        };
-        if !known {
-            return self.unsupported(inst, "the machine has no such fence");
-        }
-        self.push(Op::Nop);
         Ok(())
     }
 }

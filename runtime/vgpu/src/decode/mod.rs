@@ -1,8 +1,14 @@
 //! `AstModule` -> decoded functions: names resolved, registers numbered, labels turned into program counters.
 
 mod alu;
+mod compare;
 mod control;
+mod convert;
+mod fence;
+mod float;
+mod integer;
 mod memory;
+mod mov;
 mod names;
 
 use std::sync::Arc;
@@ -36,6 +42,8 @@ pub(crate) struct Globals<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Symbol {
     Reg(Ty, Reg),
+    /// A 128-bit register: its lower and its upper half.
+    Wide([Reg; 2]),
     /// Registers `name0 .. name(count-1)`, numbered when first used.
     Range(Ty, u32),
     Var(u32),
@@ -144,6 +152,8 @@ struct Decoder<'m, 'a> {
     file_lines: FxHashMap<LocKey, u32>,
     frame_params: u64,
     shared_top: u64,
+    /// The condition code register, once there is one.
+    carry: Reg,
     // State of the instruction that is being decoded.
     guard: PredOperand,
     line: u32,
@@ -160,6 +170,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         ast: &'m AstFunction<'a>,
     ) -> Self {
         let out = Function {
+            first: 0,
             name: ast.name.into(),
             entry: ast.entry,
             code: Vec::new(),
@@ -186,6 +197,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             file_lines: FxHashMap::default(),
             frame_params: 0,
             shared_top,
+            carry: NO_REG,
             guard: NO_GUARD,
             line: ast.line,
             loc: NEVER,
@@ -275,8 +287,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 }
             }
             StatementKind::Reg { ty, name, count: None } => {
-                let reg = self.new_reg(*ty)?;
-                self.declare(name, Symbol::Reg(*ty, reg))?;
+                let symbol = self.register(*ty)?;
+                self.declare(name, symbol)?;
             }
             StatementKind::Reg { ty, name, count: Some(count) } => {
                 self.declare(name, Symbol::Range(*ty, *count))?
@@ -411,18 +423,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "bra" | "brx" | "call" | "ret" | "exit" | "trap" => self.control(inst, head),
             "bar" | "barrier" => self.barrier(inst),
             "shfl" | "vote" | "match" | "redux" | "elect" | "activemask" => self.collective(inst, head),
-            "membar" | "fence" | "prefetch" | "prefetchu" | "griddepcontrol" | "discard"
-            | "applypriority" => self.without_effect(inst, head),
+            "testp" => self.testp(inst),
+            "membar" | "fence" => self.fence(inst),
+            "prefetch" | "prefetchu" | "griddepcontrol" | "discard" | "applypriority" | "pmevent"
+            | "setmaxnreg" | "createpolicy" => self.hint(inst),
             "nanosleep" => {
                 self.src(inst, 0, Bank::B32)?;
                 self.push(Op::Nanosleep);
-                Ok(())
-            }
-            "createpolicy" => {
-                // A cache policy is a hint; no instruction looks into its value.
-                let d = self.dst(inst, 0, Bank::B64)?;
-                let zero = self.constant(Bank::B64, 0)?;
-                self.push(Op::Unary(crate::alu::Unary::Mov64, [d, zero]));
                 Ok(())
             }
             _ => self.arithmetic(inst),

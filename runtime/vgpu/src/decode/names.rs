@@ -29,6 +29,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
         Ok((*size - 1) as Reg)
     }
 
+    /// What the name of a new register stands for.
+    pub(super) fn register(&mut self, ty: Ty) -> Result<Symbol> {
+        Ok(match ty {
+            Ty::B128 => Symbol::Wide([self.new_reg(Ty::U64)?, self.new_reg(Ty::U64)?]),
+            _ => Symbol::Reg(ty, self.new_reg(ty)?),
+        })
+    }
+
     pub(super) fn temp(&mut self, bank: Bank) -> Result<Reg> {
         self.new_reg(match bank {
             Bank::B16 => Ty::U16,
@@ -71,7 +79,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 (number, self.scopes[depth].symbols.get(prefix))
                 && number < count
             {
-                let symbol = Symbol::Reg(ty, self.new_reg(ty)?);
+                let symbol = self.register(ty)?;
                 self.scopes[depth].symbols.insert(name, symbol);
                 return Ok(symbol);
             }
@@ -102,6 +110,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "%lanemask_le" => Preset::LaneMask(LaneMask::Le),
             "%lanemask_gt" => Preset::LaneMask(LaneMask::Gt),
             "%lanemask_ge" => Preset::LaneMask(LaneMask::Ge),
+            // A cluster is one block.
+            "%cluster_ctarank" | "%current_graph_exec" => Preset::Const(0),
+            "%cluster_nctarank" => Preset::Const(1),
+            "%aggr_smem_size" => Preset::SharedBytes,
             "%dynamic_smem_size" => Preset::DynamicBytes,
             "%total_smem_size" => Preset::SharedBytes,
             "WARP_SZ" => Preset::Const(32),
@@ -112,6 +124,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     "%ntid" => component(Preset::Ntid, axis)?,
                     "%ctaid" => component(Preset::Ctaid, axis)?,
                     "%nctaid" => component(Preset::Nctaid, axis)?,
+                    "%clusterid" => component(Preset::Ctaid, axis)?,
+                    "%nclusterid" => component(Preset::Nctaid, axis)?,
+                    "%cluster_ctaid" => component(|_| Preset::Const(0), axis)?,
+                    "%cluster_nctaid" => component(|_| Preset::Const(1), axis)?,
                     _ => return None,
                 }
             }
@@ -250,6 +266,25 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
+    /// The halves of a 128-bit register; `_` as a destination gives fresh ones.
+    pub(super) fn wide(
+        &mut self,
+        inst: &'m AstInst<'a>,
+        index: usize,
+        operand: &'m Operand<'a>,
+    ) -> Result<[Reg; 2]> {
+        let Operand::Name(name) = *operand else {
+            return self.bad(inst, index, "must be a 128-bit register");
+        };
+        if name == "_" {
+            return Ok([self.temp(Bank::B64)?, self.temp(Bank::B64)?]);
+        }
+        match self.find(name)? {
+            Symbol::Wide(halves) => Ok(halves),
+            _ => self.bad(inst, index, "must be a 128-bit register"),
+        }
+    }
+
     pub(super) fn pred_reg(&mut self, inst: &AstInst<'_>, index: usize, name: &'a str) -> Result<Reg> {
         if name == "_" {
             return self.new_reg(Ty::Pred);
@@ -312,7 +347,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return Ok(Address { base: self.constant(Bank::B64, offset as u64)?, wide: true, offset: 0 });
         };
         match self.find(name)? {
-            Symbol::Reg(ty, reg) if ty.bytes() == 8 || ty.bytes() == 4 => match i32::try_from(offset) {
+            Symbol::Reg(ty, reg) if (ty.bytes() == 8 || ty.bytes() == 4) => match i32::try_from(offset) {
                 Ok(offset) => Ok(Address { base: reg, wide: ty.bytes() == 8, offset }),
                 Err(_) => self.bad(inst, index, "has an offset beyond 32 bits"),
             },

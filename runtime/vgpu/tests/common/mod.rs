@@ -1,6 +1,8 @@
 //! Launching the kernels of `tests/ptx` and moving numbers.
 #![allow(dead_code, reason = "every test uses a part")]
 
+pub(crate) mod apply;
+pub(crate) mod exact;
 pub(crate) mod ring;
 
 use std::sync::Arc;
@@ -19,7 +21,7 @@ pub(crate) fn module(text: &str) -> Arc<Module> {
 pub(crate) fn kernel(body: &str) -> String {
     format!(
         ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n\
-         .reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<40>; .reg .f32 %f<20>; .reg .b64 %rd<20>;\n\
+         .reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<40>; .reg .f32 %f<20>; .reg .b64 %rd<30>;\n\
          .reg .f64 %fd<20>;\n\
          ld.param.u64 %rd1, [out];\n{body}\nret;\n}}\n"
     )
