@@ -275,7 +275,7 @@ fn reach_run<'r>(
                 bytes: &found.bytes,
                 origin: found.bytes.origin(found.base),
                 mask: ALL,
-                rank: Some(id.0),
+                allocation: Some(id),
             })
         }
         Space::Shared if block.shared.len() as u64 >= whole => {
