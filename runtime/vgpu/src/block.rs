@@ -99,6 +99,8 @@ pub(crate) struct Block {
     /// Number of the launch in the machine.
     pub(crate) launch: usize,
     pub(crate) module: Arc<Module>,
+    /// Number of the module in its worker.
+    pub(crate) module_number: usize,
     pub(crate) kernel: Arc<str>,
     pub(crate) shape: Shape,
     pub(crate) shared: Bytes,

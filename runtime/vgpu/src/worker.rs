@@ -1,6 +1,7 @@
 //! A worker: the ranks that run on one thread of the host, and the order in which their warps run.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::block::{BARRIERS, BarrierState, Block, Shape};
 use crate::board::{Board, Stop, StopOnPanic};
@@ -9,6 +10,7 @@ use crate::exec::Context;
 use crate::launch::Prepared;
 use crate::machine::{Config, Policy};
 use crate::memory::{Bytes, Memory};
+use crate::module::Module;
 use crate::observe::Observer;
 use crate::random::Random;
 use crate::tally::Tally;
@@ -38,6 +40,9 @@ pub(crate) struct Worker {
     /// Blocks started.
     started: u32,
     pub(crate) tally: Tally,
+    /// Modules of the blocks.
+    modules: Vec<Arc<Module>>,
+    arch: pulp::Arch,
 }
 
 impl Worker {
@@ -52,6 +57,8 @@ impl Worker {
             warps: Vec::new(),
             started: 0,
             tally: Tally::new(config.ranks),
+            modules: Vec::new(),
+            arch: pulp::Arch::new(),
         }
     }
 
@@ -64,6 +71,7 @@ impl Worker {
         self.queues.iter_mut().for_each(|(_, queue)| queue.clear());
         self.blocks.clear();
         self.warps.clear();
+        self.modules.clear();
     }
 
     /// Runs until all launches have ended or a worker stops all.
@@ -154,8 +162,13 @@ impl Worker {
     ) -> Result<u32, Fault> {
         let warp = &mut self.warps[w];
         let Some(Some(block)) = self.blocks.get_mut(warp.block) else { return Ok(0) };
+        if block.wakes.is_empty() && warp.sleeps() {
+            return Ok(0);
+        }
         let live = warp.live;
         let mut cx = Context {
+            arch: self.arch,
+            module: &self.modules[block.module_number],
             memory: shared.memory,
             tally: &mut self.tally,
             board: shared.board,
@@ -223,8 +236,14 @@ impl Worker {
                 let [nx, ny, _] = launch.grid.map(u64::from);
                 let coordinates = [n % nx, n / nx % ny, n / nx / ny].map(|c| c as u32);
                 let shape = Shape { grid: launch.grid, block: coordinates, threads: launch.threads };
+                let loaded = self.modules.iter().position(|m| Arc::ptr_eq(m, &launch.module));
+                let module_number = loaded.unwrap_or(self.modules.len());
+                if loaded.is_none() {
+                    self.modules.push(launch.module.clone());
+                }
                 let block = Block {
                     rank: *rank,
+                    module_number,
                     number: self.started,
                     launch: launch.number,
                     module: launch.module.clone(),
