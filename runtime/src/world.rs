@@ -34,15 +34,16 @@ pub struct World {
 /// How virtual GPUs behave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Decides the order in which warps run; each seed is one deterministic order.
-    pub seed: u64,
+    /// Decides the order in which warps run; each seed is one deterministic order, on one core. Without one, ranks run
+    /// on all cores at the same time.
+    pub seed: Option<u64>,
     /// Most thread blocks of a rank, 1 to [`MOST_BLOCKS`].
     pub block_cap: u32,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 0, block_cap: DEFAULT_BLOCK_CAP }
+        Options { seed: None, block_cap: DEFAULT_BLOCK_CAP }
     }
 }
 
@@ -116,11 +117,12 @@ impl World {
         self.shared.domain()
     }
 
-    /// One line that names the world: `8 virtual GPUs on this machine's CPU (seed 0)`.
+    /// One line that names the world: `8 virtual GPUs on this machine's CPU`, and the seed if it has one.
     pub fn describe(&self) -> String {
         let Shared { ranks, options, .. } = &*self.shared;
         let s = if *ranks == 1 { "" } else { "s" };
-        format!("{ranks} virtual GPU{s} on this machine's CPU (seed {})", options.seed)
+        let seed = options.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
+        format!("{ranks} virtual GPU{s} on this machine's CPU{seed}")
     }
 
     /// A new group of communicators, one a rank, with counters of their own. After a failure this also replaces the

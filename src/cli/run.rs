@@ -49,9 +49,10 @@ pub(crate) struct Options {
     /// Where to run
     #[arg(long, value_enum, default_value_t = WorldOption::Auto)]
     world: WorldOption,
-    /// Decides the test data, and the order in which the warps of virtual GPUs run
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = seed)]
-    seed: u64,
+    /// Decides the test data, and the order in which the warps of virtual GPUs run, on one core [default: the data of 0,
+    /// and all cores]
+    #[arg(long, value_name = "N", value_parser = seed)]
+    seed: Option<u64>,
     /// Calls in a row, each with other test data; every one is checked, the time is their mean
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = iterations)]
     iterations: u32,
@@ -213,7 +214,7 @@ pub(crate) fn collective(
             let (inputs, outputs) = files.read()?;
             (Data::Files(inputs), outputs)
         }
-        None => (Data::Generated { seed: options.seed }, None),
+        None => (Data::Generated { seed: options.seed.unwrap_or(0) }, None),
     };
     out.line(format!("{}: {why}", world.describe()));
     let nvrtc = nvrtc::provide(nvrtc::announce)?;

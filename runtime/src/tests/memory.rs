@@ -19,7 +19,9 @@ fn worlds_that_cannot_be_are_refused() {
 #[test]
 fn a_world_says_what_it_is() {
     let world = world(3);
-    assert_eq!(world.describe(), "3 virtual GPUs on this machine's CPU (seed 0)");
+    assert_eq!(world.describe(), "3 virtual GPUs on this machine's CPU");
+    let seeded = World::virtual_gpus_with(1, Options { seed: Some(7), ..Options::default() }).unwrap();
+    assert_eq!(seeded.describe(), "1 virtual GPU on this machine's CPU (seed 7)");
     let domain = world.domain();
     assert_eq!((domain.ranks, domain.symmetric, domain.block_cap), (3, true, super::CAP));
 }

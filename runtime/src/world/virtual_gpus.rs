@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::kernel::Loaded;
 use quadrille_compiler::ids::Rank;
-use quadrille_vgpu::{Config, Fault, Launch, Machine, RequestError, Status};
+use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, RequestError, Status};
 
 /// What calls did on virtual GPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -50,8 +50,14 @@ pub(crate) struct VirtualGpus {
 }
 
 impl VirtualGpus {
-    pub(crate) fn new(ranks: u32, seed: u64) -> Result<VirtualGpus, Error> {
-        let config = Config { ranks: ranks as usize, seed, ..Config::default() };
+    /// On all cores, or on one in the order of a seed.
+    pub(crate) fn new(ranks: u32, seed: Option<u64>) -> Result<VirtualGpus, Error> {
+        let execution = match seed {
+            Some(_) => Execution::Deterministic,
+            None => Execution::Parallel { threads: None },
+        };
+        let seed = seed.unwrap_or_default();
+        let config = Config { ranks: ranks as usize, execution, seed, ..Config::default() };
         Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
     }
 

@@ -1,8 +1,10 @@
 //! Loads, stores and atomics of a warp on a run of bytes: the lanes that fall into it are served together.
 
+use std::sync::atomic::Ordering;
+
 use crate::ast::Ty;
 use crate::isa::{Access, AtomOp};
-use crate::memory::{Bytes, Reason};
+use crate::memory::{Bytes, Reason, after, before};
 use crate::regs::{ALL, Bank, LANES, Lane, Lanes, Reg, Regs};
 
 /// A lane whose access failed.
@@ -65,7 +67,8 @@ fn contiguous(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> bool {
 /// A memory element that registers of type `R` take.
 trait Elem<R> {
     const BYTES: usize;
-    fn read(bytes: &[u8]) -> R;
+    /// The element in the low bits.
+    fn read(bits: u64) -> R;
 }
 
 macro_rules! elem {
@@ -73,10 +76,8 @@ macro_rules! elem {
         impl Elem<$reg> for $elem {
             const BYTES: usize = size_of::<$elem>();
             #[inline(always)]
-            fn read(bytes: &[u8]) -> $reg {
-                let mut raw = [0; size_of::<$elem>()];
-                raw.copy_from_slice(&bytes[..size_of::<$elem>()]);
-                <$elem>::from_le_bytes(raw) as $reg
+            fn read(bits: u64) -> $reg {
+                bits as $elem as $reg
             }
         }
     )*)*};
@@ -91,11 +92,14 @@ elem! {
     u64 => u64;
 }
 
-/// Loads the lanes of `mask`, which lie inside `bytes` and are aligned; `base` is the address of its first byte.
+/// Words of the largest access of a lane.
+const LANE_WORDS: usize = 4;
+
+/// Loads the lanes of `mask`, which lie inside `bytes` and are aligned; `origin` is the address of its first word.
 pub(crate) fn load(
     access: &Access,
     bytes: &Bytes,
-    base: u64,
+    origin: u64,
     addresses: &Lanes<u64>,
     mask: u32,
     regs: &mut Regs,
@@ -104,7 +108,7 @@ pub(crate) fn load(
     let size = access.bytes();
     let run = contiguous(addresses, mask, size);
     if !bytes.complete() {
-        let at = |lane: usize| (addresses[lane] - base) as usize;
+        let at = |lane: usize| (addresses[lane] - origin) as usize;
         if !run || bytes.any_unwritten(at(0), LANES * size as usize) {
             let unwritten = |&lane: &usize| bytes.any_unwritten(at(lane), size as usize);
             if let Some(lane) = lanes(mask).find(unwritten) {
@@ -112,10 +116,14 @@ pub(crate) fn load(
             }
         }
     }
-    let data = &bytes.data[..];
     macro_rules! go {
         ($elem:ty, $reg:ty) => {
-            load_elems::<$elem, $reg>(data, base, addresses, mask, run, access.count, regs, dst)
+            match (run && (addresses[0] - origin) % 8 == 0, access.count) {
+                (true, 1) => load_run::<$elem, $reg, 1>(bytes, addresses[0] - origin, regs, dst),
+                (true, 2) => load_run::<$elem, $reg, 2>(bytes, addresses[0] - origin, regs, dst),
+                (true, 4) => load_run::<$elem, $reg, 4>(bytes, addresses[0] - origin, regs, dst),
+                _ => load_lanes::<$elem, $reg>(bytes, origin, addresses, mask, access.count, regs, dst),
+            }
         };
     }
     match (access.ty.bytes(), access.ty.signed(), access.bank) {
@@ -135,45 +143,53 @@ pub(crate) fn load(
         (4, ..) => go!(u32, u32),
         _ => go!(u64, u64),
     }
+    after(access.order);
     Ok(())
 }
 
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
-fn load_elems<E: Elem<R>, R: Lane>(
-    data: &[u8],
-    base: u64,
+/// Each lane's words are read once, then its elements are taken out of them.
+fn load_lanes<E: Elem<R>, R: Lane>(
+    bytes: &Bytes,
+    origin: u64,
     addresses: &Lanes<u64>,
     mask: u32,
-    run: bool,
     count: u8,
     regs: &mut Regs,
     dst: &[Reg; 8],
 ) {
-    match (run, count) {
-        (true, 1) => load_run::<E, R, 1>(data, (addresses[0] - base) as usize, regs, dst),
-        (true, 2) => load_run::<E, R, 2>(data, (addresses[0] - base) as usize, regs, dst),
-        (true, 4) => load_run::<E, R, 4>(data, (addresses[0] - base) as usize, regs, dst),
-        _ => {
-            for (e, &d) in dst.iter().enumerate().take(count.into()) {
-                let mut out = [R::default(); LANES];
-                for lane in lanes(mask) {
-                    let at = (addresses[lane] - base) as usize + e * E::BYTES;
-                    out[lane] = E::read(&data[at..at + E::BYTES]);
-                }
-                regs.put(d, mask, &out);
-            }
+    let count = usize::from(count);
+    let mut out = [[R::default(); LANES]; 8];
+    for lane in lanes(mask) {
+        let at = (addresses[lane] - origin) as usize;
+        let mut words = [0; LANE_WORDS];
+        for (i, word) in words.iter_mut().enumerate().take((count * E::BYTES).div_ceil(8)) {
+            *word = bytes.word(at / 8 + i);
         }
+        for (e, out) in out.iter_mut().enumerate().take(count) {
+            let at = at % 8 + e * E::BYTES;
+            out[lane] = E::read(words[at / 8 % LANE_WORDS] >> (8 * (at % 8)));
+        }
+    }
+    for (out, &d) in out.iter().zip(dst).take(count) {
+        regs.put(d, mask, out);
     }
 }
 
+/// All lanes, from a run of bytes that begins with a word.
 #[inline(always)]
-fn load_run<E: Elem<R>, R: Lane, const N: usize>(data: &[u8], at: usize, regs: &mut Regs, dst: &[Reg; 8]) {
-    let run = &data[at..at + LANES * N * E::BYTES];
+fn load_run<E: Elem<R>, R: Lane, const N: usize>(bytes: &Bytes, at: u64, regs: &mut Regs, dst: &[Reg; 8]) {
+    // At most 32 bytes a lane.
+    let mut words = [0; LANES * LANE_WORDS];
+    let words = &mut words[..LANES * N * E::BYTES / 8];
+    let first = at as usize / 8;
+    for (to, from) in words.iter_mut().zip(&bytes.words()[first..first + LANES * N * E::BYTES / 8]) {
+        *to = from.load(Ordering::Relaxed);
+    }
     for (e, &d) in dst.iter().enumerate().take(N) {
         let out = &mut R::bank_mut(regs)[d as usize];
-        for (out, element) in out.iter_mut().zip(run.chunks_exact(N * E::BYTES)) {
-            *out = E::read(&element[e * E::BYTES..]);
+        for lane in 0..LANES {
+            let at = (lane * N + e) * E::BYTES;
+            out[lane] = E::read(words[at / 8] >> (8 * (at % 8)));
         }
     }
 }
@@ -182,30 +198,35 @@ fn load_run<E: Elem<R>, R: Lane, const N: usize>(data: &[u8], at: usize, regs: &
 /// whether any byte changed.
 pub(crate) fn store(
     access: &Access,
-    bytes: &mut Bytes,
-    base: u64,
+    bytes: &Bytes,
+    origin: u64,
     addresses: &Lanes<u64>,
     mask: u32,
     regs: &Regs,
     src: &[Reg; 8],
 ) -> bool {
+    before(access.order);
     let size = access.bytes();
     let run = contiguous(addresses, mask, size);
     let mut changed = false;
     if !bytes.complete() {
         // A first write of the value that lies there by chance is a change as well.
         changed = true;
-        let at = |lane: usize| (addresses[lane] - base) as usize;
+        let at = |lane: usize| (addresses[lane] - origin) as usize;
         if run {
             bytes.mark_written(at(0), LANES * size as usize);
         } else {
             lanes(mask).for_each(|lane| bytes.mark_written(at(lane), size as usize));
         }
     }
-    let data = &mut bytes.data[..];
     macro_rules! go {
         ($reg:ty, $n:literal) => {
-            store_elems::<$reg, $n>(data, base, addresses, mask, run, access.count, regs, src)
+            match (run && (addresses[0] - origin) % 8 == 0, access.count) {
+                (true, 1) => store_run::<$reg, $n, 1>(bytes, addresses[0] - origin, regs, src),
+                (true, 2) => store_run::<$reg, $n, 2>(bytes, addresses[0] - origin, regs, src),
+                (true, 4) => store_run::<$reg, $n, 4>(bytes, addresses[0] - origin, regs, src),
+                _ => store_lanes::<$reg, $n>(bytes, origin, addresses, mask, access.count, regs, src),
+            }
         };
     }
     changed
@@ -223,67 +244,92 @@ pub(crate) fn store(
 }
 
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
-fn store_elems<R: Lane, const BYTES: usize>(
-    data: &mut [u8],
-    base: u64,
+fn keep(bytes: usize) -> u64 {
+    if bytes == 8 { u64::MAX } else { (1 << (8 * bytes)) - 1 }
+}
+
+/// Elements are put together to words, those of neighbours in one word too, and each word is stored once.
+fn store_lanes<R: Lane, const BYTES: usize>(
+    bytes: &Bytes,
+    origin: u64,
     addresses: &Lanes<u64>,
     mask: u32,
-    run: bool,
     count: u8,
     regs: &Regs,
     src: &[Reg; 8],
 ) -> bool {
+    let mut changed = false;
+    let (mut word, mut value, mut filled) = (usize::MAX, 0, 0);
+    for lane in lanes(mask) {
+        for (e, &s) in src.iter().enumerate().take(count.into()) {
+            let at = (addresses[lane] - origin) as usize + e * BYTES;
+            if at / 8 != word {
+                if filled != 0 {
+                    changed |= bytes.merge(word, value, filled);
+                }
+                (word, value, filled) = (at / 8, 0, 0);
+            }
+            let shift = 8 * (at % 8);
+            let keep = keep(BYTES) << shift;
+            value = value & !keep | regs.get::<R>(s)[lane].bits() << shift & keep;
+            filled |= keep;
+        }
+    }
+    if filled != 0 {
+        changed |= bytes.merge(word, value, filled);
+    }
+    changed
+}
+
+/// All lanes, into a run of bytes that begins with a word.
+#[inline(always)]
+fn store_run<R: Lane, const BYTES: usize, const N: usize>(
+    bytes: &Bytes,
+    at: u64,
+    regs: &Regs,
+    src: &[Reg; 8],
+) -> bool {
+    let mut words = [0; LANES * LANE_WORDS];
+    let words = &mut words[..LANES * N * BYTES / 8];
+    for (e, &s) in src.iter().enumerate().take(N) {
+        let values = regs.get::<R>(s);
+        for lane in 0..LANES {
+            let at = (lane * N + e) * BYTES;
+            words[at / 8] |= (values[lane].bits() & keep(BYTES)) << (8 * (at % 8));
+        }
+    }
+    let first = at as usize / 8;
     let mut changed = 0;
-    let mut put = |place: &mut [u8], value: R| {
-        let new = value.bits();
-        let mut old = [0; 8];
-        old[..BYTES].copy_from_slice(place);
-        let keep = if BYTES == 8 { u64::MAX } else { (1 << (8 * BYTES)) - 1 };
-        changed |= (u64::from_le_bytes(old) ^ new) & keep;
-        place.copy_from_slice(&new.to_le_bytes()[..BYTES]);
-    };
-    let count = usize::from(count);
-    if run {
-        let at = (addresses[0] - base) as usize;
-        let run = &mut data[at..at + LANES * count * BYTES];
-        for (e, &s) in src.iter().enumerate().take(count) {
-            let values = regs.get::<R>(s);
-            for (element, &value) in run.chunks_exact_mut(count * BYTES).zip(values) {
-                put(&mut element[e * BYTES..(e + 1) * BYTES], value);
-            }
-        }
-    } else {
-        for lane in lanes(mask) {
-            for (e, &s) in src.iter().enumerate().take(count) {
-                let at = (addresses[lane] - base) as usize + e * BYTES;
-                put(&mut data[at..at + BYTES], regs.get::<R>(s)[lane]);
-            }
-        }
+    for (from, to) in words.iter().zip(&bytes.words()[first..first + LANES * N * BYTES / 8]) {
+        changed |= to.load(Ordering::Relaxed) ^ *from;
+        to.store(*from, Ordering::Relaxed);
     }
     changed != 0
 }
 
-/// One lane's read-modify-write; returns the old value and whether the memory changed.
+/// One lane's read-modify-write at an offset; returns the old value and whether the memory changed.
 pub(crate) fn atomic(
     op: AtomOp,
     access: &Access,
-    bytes: &mut Bytes,
+    bytes: &Bytes,
     at: usize,
     [b, c]: [u64; 2],
 ) -> Result<(u64, bool), Reason> {
     let size = access.ty.bytes();
-    let blind = op == AtomOp::Exch;
     let unwritten = bytes.any_unwritten(at, size);
-    if unwritten && !blind {
+    if unwritten && op != AtomOp::Exch {
         return Err(Reason::Unwritten);
     }
-    let mut raw = [0; 8];
-    raw[..size].copy_from_slice(&bytes.data[at..at + size]);
-    let old = u64::from_le_bytes(raw);
-    let new = modify(op, access.ty, old, b, c);
-    bytes.data[at..at + size].copy_from_slice(&new.to_le_bytes()[..size]);
+    before(access.order);
+    let (shift, keep) = (8 * (at % 8), keep(size));
+    let mut new = 0;
+    let word = bytes.update(at / 8, |word| {
+        new = modify(op, access.ty, word >> shift & keep, b, c);
+        word & !(keep << shift) | new << shift
+    });
+    after(access.order);
     bytes.mark_written(at, size);
+    let old = word >> shift & keep;
     Ok((old, old != new || unwritten))
 }
 

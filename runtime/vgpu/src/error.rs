@@ -423,6 +423,12 @@ pub enum RequestError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// A race check where it cannot be had.
+    #[error("race checks: {reason}")]
+    RaceCheck {
+        /// Why.
+        reason: &'static str,
+    },
     /// An address that does not begin a live allocation.
     #[error("address {address:#x} does not begin a live allocation")]
     Free {

@@ -1,37 +1,60 @@
 //! Execution of a warp: a slice of instructions, decoded once for all lanes.
 
-use crate::access::{lanes, load, store};
+use crate::access::lanes;
 use crate::alu::{bfi, lop3};
 use crate::ast::Ty;
 use crate::block::Block;
-use crate::error::{AccessKind, Fault, Place};
-use crate::isa::{Clock, Cmp, Function, Inst, Op, PredOperand};
+use crate::board::Board;
+use crate::error::{Fault, Place};
+use crate::isa::{Clock, Cmp, Function, Op, PredOperand};
 use crate::memory::Memory;
-use crate::reach::{MemoryOp, addresses, atomic_lanes};
+use crate::observe::{Event, Observer, Site};
+use crate::reach::{MemoryOp, Own, What};
 use crate::regs::{ALL, Bank, LANES, Lane, Lanes, NO_REG, Reg, Regs};
+use crate::tally::Tally;
 use crate::warp::{State, Warp};
 
 /// What a slice of a warp may touch besides the warp.
 pub(crate) struct Context<'m> {
-    pub(crate) memory: &'m mut Memory,
+    pub(crate) memory: &'m Memory,
+    pub(crate) tally: &'m mut Tally,
+    pub(crate) board: &'m Board,
+    /// Number of the worker.
+    pub(crate) worker: usize,
+    pub(crate) observer: Option<&'m mut dyn Observer>,
     pub(crate) block: &'m mut Block,
-    /// Instructions of warps and lanes so far.
-    pub(crate) instructions: u64,
-    pub(crate) lane_instructions: u64,
     /// Whether the hang detection looks at backward branches.
     pub(crate) suspect: bool,
 }
 
 impl Context<'_> {
-    pub(crate) fn place(&self, function: &Function, inst: &Inst, warp: u32, lane: usize) -> Place {
-        Place {
-            rank: self.block.rank,
-            kernel: self.block.kernel.clone(),
-            block: self.block.shape.block,
-            thread: self.block.shape.thread(warp * LANES as u32 + lane as u32),
-            ptx_line: inst.line,
-            source: function.lines.get(inst.loc as usize).cloned(),
+    pub(crate) fn site<'e>(&'e self, function: &'e Function, pc: u32, warp: u32) -> Site<'e> {
+        Site { memory: self.memory, block: self.block, warp, function, pc }
+    }
+
+    /// Tells the observer, if there is one, what lanes of a warp do.
+    #[inline(always)]
+    pub(crate) fn event(
+        &mut self,
+        function: &Function,
+        pc: u32,
+        warp: u32,
+        event: Event,
+    ) -> Result<(), Fault> {
+        let site = Site { memory: self.memory, block: self.block, warp, function, pc };
+        match &mut self.observer {
+            Some(observer) => observer.event(site, event),
+            None => Ok(()),
         }
+    }
+
+    pub(crate) fn place(&self, function: &Function, pc: u32, warp: u32, lane: usize) -> Place {
+        self.site(function, pc, warp).place(lane)
+    }
+
+    /// Changes of memory by all workers.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.board.epoch(self.worker, self.tally)
     }
 }
 
@@ -104,7 +127,7 @@ impl Warp {
                 Flow::Backward => {
                     self.rotate();
                     if cx.suspect {
-                        self.watcher.observe(&self.progress, cx.memory.epoch);
+                        self.watcher.observe(&self.progress, cx.epoch());
                     }
                 }
                 Flow::Branch { target, taken } => {
@@ -119,7 +142,7 @@ impl Warp {
                     for lane in lanes(active) {
                         let value = self.progress.frames[split.frame].regs.r32[index as usize][lane];
                         let Some(&target) = targets.get(value as usize) else {
-                            let place = Box::new(cx.place(function, inst, self.index, lane));
+                            let place = Box::new(cx.place(function, pc, self.index, lane));
                             let what = "the index of a `brx.idx`, which must be below the number of targets,";
                             return Err(Fault::Value { place, what, value: value.into() });
                         };
@@ -136,7 +159,7 @@ impl Warp {
                 Flow::Call { number, .. } => {
                     if !self.call(s, number, &module, cx.block) {
                         let lane = split.mask.trailing_zeros() as usize;
-                        let place = Box::new(cx.place(function, inst, self.index, lane));
+                        let place = Box::new(cx.place(function, pc, self.index, lane));
                         return Err(Fault::CallDepth { place, limit: crate::warp::MAX_DEPTH });
                     }
                 }
@@ -150,10 +173,10 @@ impl Warp {
                 }
                 Flow::Trap(active) => {
                     let lane = active.trailing_zeros() as usize;
-                    return Err(Fault::Trap(Box::new(cx.place(function, inst, self.index, lane))));
+                    return Err(Fault::Trap(Box::new(cx.place(function, pc, self.index, lane))));
                 }
             }
-            if cx.memory.watch_hit.is_some() {
+            if cx.tally.watch_hit.is_some() {
                 break;
             }
         }
@@ -181,7 +204,9 @@ impl Warp {
         let index = self.index;
         let Warp { progress, local, watcher, .. } = self;
         let frame = &mut progress.frames[split.frame];
+        let number = frame.function;
         let regs = &mut frame.regs;
+        let own = Own { local: &local[..], params: &frame.params, param_bytes: frame.param_bytes };
         let code = &function.code[..];
         loop {
             if *pc == join_pc {
@@ -193,11 +218,16 @@ impl Warp {
             let inst = &code[*pc as usize];
             let active = guard(regs, inst.guard, mask);
             *left -= 1;
-            cx.instructions += u64::from(inst.weight);
-            cx.lane_instructions += u64::from(active.count_ones() * u32::from(inst.weight));
+            cx.tally.instructions += u64::from(inst.weight);
+            cx.tally.lane_instructions += u64::from(active.count_ones() * u32::from(inst.weight));
             if active == 0 {
                 *pc += 1;
                 continue;
+            }
+            macro_rules! memory_op {
+                () => {
+                    MemoryOp { cx, own, watcher, function, number, pc: *pc, index }
+                };
             }
             match inst.op {
                 Op::Unary(kind, ops) => kind.exec(regs, ops, active),
@@ -257,56 +287,18 @@ impl Warp {
                 Op::Carry(ref c, ops) => crate::carry::exec(c, regs, ops, active),
                 Op::Test { kind, wide, d, a } => crate::carry::test(kind, wide, regs, [d, a], active),
                 Op::Load(ref access, address, ref dst) => {
-                    let at = addresses(regs, address);
-                    let mut m = MemoryOp {
-                        cx,
-                        local,
-                        watcher,
-                        params: (&mut frame.params, frame.param_bytes),
-                        index,
-                    };
-                    m.note_read(access, &at, active, frame.function, *pc);
-                    m.each_part(function, inst, access, AccessKind::Load, &at, active, |part, mask, at| {
-                        load(access, part.bytes, part.base, at, mask, regs, dst).map(|()| false)
-                    })?;
+                    memory_op!().execute(access, address, active, regs, What::Load(dst))?;
                 }
                 Op::Store(ref access, address, ref src) => {
-                    let at = addresses(regs, address);
-                    let mut m = MemoryOp {
-                        cx,
-                        local,
-                        watcher,
-                        params: (&mut frame.params, frame.param_bytes),
-                        index,
-                    };
-                    m.each_part(function, inst, access, AccessKind::Store, &at, active, |part, mask, at| {
-                        Ok(store(access, part.bytes, part.base, at, mask, regs, src))
-                    })?;
-                    if cx.memory.watch_hit.is_some() {
+                    memory_op!().execute(access, address, active, regs, What::Store(src))?;
+                    if cx.tally.watch_hit.is_some() {
                         *pc += 1;
                         return Ok(Flow::Pause);
                     }
                 }
                 Op::Atom(op, ref access, address, d, bc) => {
-                    let at = addresses(regs, address);
-                    let mut m = MemoryOp {
-                        cx,
-                        local,
-                        watcher,
-                        params: (&mut frame.params, frame.param_bytes),
-                        index,
-                    };
-                    m.note_read(access, &at, active, frame.function, *pc);
-                    m.each_part(
-                        function,
-                        inst,
-                        access,
-                        AccessKind::Atomic,
-                        &at,
-                        active,
-                        |part, mask, at| atomic_lanes(op, access, part, at, mask, regs, d, bc),
-                    )?;
-                    if cx.memory.watch_hit.is_some() {
+                    memory_op!().execute(access, address, active, regs, What::Atomic(op, d, bc))?;
+                    if cx.tally.watch_hit.is_some() {
                         *pc += 1;
                         return Ok(Flow::Pause);
                     }
@@ -331,15 +323,22 @@ impl Warp {
                 Op::ActiveMask(d) => regs.put(d, active, &[active; LANES]),
                 Op::Clock { what, wide, d } => {
                     // The clock counts instructions of the whole machine until it charges latencies.
-                    let now = cx.instructions * if what == Clock::Cycles { 1 } else { 2 };
-                    cx.memory.epoch += 1;
+                    let now = cx.board.instructions(cx.worker, cx.tally)
+                        * if what == Clock::Cycles { 1 } else { 2 };
+                    cx.tally.epoch += 1;
                     if wide {
                         regs.put(d, active, &[now; LANES]);
                     } else {
                         regs.put(d, active, &[now as u32; LANES]);
                     }
                 }
-                Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence | Op::Nop => {}
+                Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => {
+                    if !cx.board.alone() {
+                        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+                    }
+                    cx.event(function, *pc, index, Event::Fence { mask: active })?;
+                }
+                Op::Nop => {}
                 Op::Nanosleep => {
                     // Others run meanwhile.
                     *pc += 1;

@@ -37,17 +37,15 @@ pub(crate) enum Scope {
     Sys,
 }
 
-/// What all memory instructions have in common. The machine executes accesses one after another, which is the
-/// strongest order; order and scope are kept for the memory model.
+/// What all memory instructions have in common.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
     pub(crate) space: Space,
     pub(crate) ty: Ty,
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
-    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) order: Order,
-    #[expect(dead_code, reason = "for the memory model")]
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by observers"))]
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
     pub(crate) bank: Bank,

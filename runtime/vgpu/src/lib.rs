@@ -48,8 +48,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`; `machine` gives
-//! `warp`s turns; `exec` runs them, with `alu`, `float` and `convert` for values, `reach`, `access` and `memory` for
+//! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`; `machine` deals
+//! ranks to `worker`s, which give `warp`s turns and speak through the `board`; `exec` runs them, with `alu`, `float` and `convert` for values, `reach`, `access` and `memory` for
 //! memory, `sync` for what lanes and warps do together; `hang` knows when nothing can go on.
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -60,6 +60,7 @@ mod access;
 mod alu;
 mod ast;
 mod block;
+mod board;
 mod carry;
 mod cfg;
 mod convert;
@@ -70,10 +71,12 @@ mod float;
 mod floatop;
 mod hang;
 mod isa;
+mod launch;
 mod lexer;
 mod machine;
 mod memory;
 mod module;
+mod observe;
 mod parser;
 mod random;
 mod reach;
@@ -81,13 +84,16 @@ mod regs;
 mod report;
 mod soft;
 mod sync;
+mod tally;
 mod warp;
+mod worker;
 
 pub use error::{
     AccessKind, BadAccess, Fault, Near, Place, PtxError, PtxProblem, PtxProblemKind, RequestError,
     SourceLine, Space,
 };
 pub use hang::{Polled, Waiting, WaitsFor};
-pub use machine::{Config, Launch, Machine, Outcome, Policy, Statistics, Status};
-pub use memory::LinkStatistics;
+pub use launch::Launch;
+pub use machine::{Config, Execution, Machine, Outcome, Policy, Statistics, Status};
 pub use module::Module;
+pub use tally::LinkStatistics;

@@ -1,16 +1,16 @@
-//! The machine: ranks, their queues of launches, resident blocks, and the order in which warps run.
+//! The machine: ranks, their memory, and the runs of what is launched on them.
 
-use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::block::{BARRIERS, BarrierState, Block, Shape};
-use crate::decode::MAX_SHARED_BYTES;
+use crate::board::{Board, Stop};
 use crate::error::{Fault, RequestError};
-use crate::exec::Context;
-use crate::memory::{Bytes, LinkStatistics, MAX_RANKS, Memory};
+use crate::launch::{Launch, Prepared};
+use crate::memory::{MAX_RANKS, Memory};
 use crate::module::Module;
-use crate::random::Random;
-use crate::warp::Warp;
+use crate::observe::Observer;
+use crate::tally::LinkStatistics;
+use crate::worker::{Shared, Worker};
 
 /// Order in which the warps of a round run. Every live warp runs once a round, for a random number of instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,12 +23,30 @@ pub enum Policy {
     Random,
 }
 
+/// On how many threads of the host ranks run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Execution {
+    /// On the thread that calls [`Machine::run`]: the same seed gives the same run.
+    #[default]
+    Deterministic,
+    /// Ranks are dealt to threads, which run at the same time: fast, and no two runs are the same.
+    Parallel {
+        /// The most threads; `None` for as many as the host has processors.
+        threads: Option<NonZeroUsize>,
+    },
+}
+
 /// What a machine is made from.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Virtual GPUs.
     pub ranks: usize,
-    /// Decides every choice of the scheduler: the same seed gives the same run.
+    /// On how many threads ranks run.
+    pub execution: Execution,
+    /// Looks for accesses that race; needs [`Execution::Deterministic`].
+    pub race_check: bool,
+    /// Decides every choice of the scheduler: on one thread, the same seed gives the same run.
     pub seed: u64,
     /// Order of warps.
     pub policy: Policy,
@@ -44,6 +62,8 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             ranks: 1,
+            execution: Execution::default(),
+            race_check: false,
             seed: 0,
             policy: Policy::default(),
             quantum: 64,
@@ -51,25 +71,6 @@ impl Default for Config {
             resident_blocks: None,
         }
     }
-}
-
-/// A kernel launch.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    /// Rank that runs the kernel.
-    pub rank: usize,
-    /// Module of the kernel.
-    pub module: Arc<Module>,
-    /// Name of the kernel.
-    pub kernel: String,
-    /// Blocks in x, y, z.
-    pub grid: [u32; 3],
-    /// Threads a block in x, y, z; at most 1024 in all.
-    pub block: [u32; 3],
-    /// Bytes of dynamic shared memory.
-    pub shared_bytes: u32,
-    /// The bytes of each parameter.
-    pub params: Vec<Vec<u8>>,
 }
 
 /// How a run ended.
@@ -91,7 +92,7 @@ pub struct Statistics {
     pub instructions: u64,
     /// PTX instructions, counted once for each lane.
     pub lane_instructions: u64,
-    /// Turns that every live warp had.
+    /// Turns that every live warp had, on the thread with the most of them.
     pub rounds: u64,
     /// Ranks of the machine.
     pub ranks: usize,
@@ -117,66 +118,47 @@ pub struct Outcome {
     pub statistics: Statistics,
 }
 
-/// A launch that has been checked and given its parameters.
-#[derive(Debug)]
-struct Prepared {
-    number: usize,
-    module: Arc<Module>,
-    entry: u32,
-    kernel: Arc<str>,
-    grid: [u32; 3],
-    threads: [u32; 3],
-    shared_bytes: u32,
-    static_shared: u32,
-    params: Bytes,
-    variables: Arc<[u64]>,
-    started: u64,
-    ended: u64,
-}
-
-impl Prepared {
-    fn blocks(&self) -> u64 {
-        self.grid.iter().map(|&n| u64::from(n)).product()
-    }
-}
-
 /// N virtual GPUs with one address space.
 #[derive(Debug)]
 pub struct Machine {
-    pub(crate) config: Config,
+    config: Config,
     pub(crate) memory: Memory,
-    random: Random,
-    /// Launches of each rank; the first is running.
-    queues: Vec<VecDeque<Prepared>>,
+    /// Rank r belongs to worker r modulo their number.
+    pub(crate) workers: Vec<Worker>,
     launches: usize,
     loaded: Vec<(usize, Arc<Module>, Arc<[u64]>)>,
-    pub(crate) blocks: Vec<Option<Block>>,
-    pub(crate) warps: Vec<Warp>,
+    pub(crate) observer: Option<Box<dyn Observer>>,
 }
-
-/// Warps that a launch may hold at once: each has its registers in memory.
-const MAX_RESIDENT_WARPS: u64 = 1 << 16;
-
-/// Rounds without any change of memory after which the hang detection begins to look.
-const QUIET_ROUNDS: u32 = 4;
 
 impl Machine {
     /// A machine without memory in use.
     ///
     /// # Errors
-    /// No rank, or more than the address space holds.
+    /// No rank, or more than the address space holds; a race check where it cannot be had.
     pub fn new(config: Config) -> Result<Machine, RequestError> {
         if config.ranks == 0 || config.ranks > MAX_RANKS {
             return Err(RequestError::Rank { rank: config.ranks, ranks: MAX_RANKS });
         }
+        let threads = match config.execution {
+            Execution::Deterministic => 1,
+            Execution::Parallel { threads } => threads
+                .or_else(|| std::thread::available_parallelism().ok())
+                .map_or(1, NonZeroUsize::get)
+                .min(config.ranks),
+        };
+        if config.race_check {
+            let reason = match config.execution {
+                Execution::Deterministic => "this machine cannot check for races",
+                Execution::Parallel { .. } => "races are looked for on one thread only",
+            };
+            return Err(RequestError::RaceCheck { reason });
+        }
         Ok(Machine {
-            memory: Memory::new(config.ranks),
-            random: Random::new(config.seed),
-            queues: (0..config.ranks).map(|_| VecDeque::new()).collect(),
+            memory: Memory::new(config.ranks, threads > 1),
+            workers: (0..threads).map(|number| Worker::new(number, threads, &config)).collect(),
             launches: 0,
             loaded: Vec::new(),
-            blocks: Vec::new(),
-            warps: Vec::new(),
+            observer: None,
             config,
         })
     }
@@ -187,8 +169,7 @@ impl Machine {
     /// # Errors
     /// No such rank, an alignment that is no power of two, or no room.
     pub fn alloc(&mut self, rank: usize, bytes: u64, align: u64, label: &str) -> Result<u64, RequestError> {
-        let len = Memory::check_size(label, bytes, align)?;
-        self.memory.allocate(rank, Bytes::uninitialized(len), align, label, false)
+        self.memory.allocate(rank, label, bytes, align, false, false)
     }
 
     /// Like [`Machine::alloc`], with all bytes 0 and readable.
@@ -202,8 +183,7 @@ impl Machine {
         align: u64,
         label: &str,
     ) -> Result<u64, RequestError> {
-        let len = Memory::check_size(label, bytes, align)?;
-        self.memory.allocate(rank, Bytes::zeroed(len), align, label, false)
+        self.memory.allocate(rank, label, bytes, align, true, false)
     }
 
     /// Frees an allocation; its addresses are never used again.
@@ -219,6 +199,8 @@ impl Machine {
     /// # Errors
     /// [`Fault::OutOfBounds`], [`Fault::UseAfterFree`].
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        // It counts as a change by any of the workers.
+        self.workers[0].tally.epoch += 1;
         self.memory.write(address, bytes)
     }
 
@@ -260,17 +242,18 @@ impl Machine {
         }
         let mut addresses = Vec::new();
         for variable in &module.variables {
-            let mut bytes = Bytes::zeroed(variable.image.len());
-            bytes.data.copy_from_slice(&variable.image);
-            let align = variable.align.into();
-            addresses.push(self.memory.allocate(rank, bytes, align, &variable.name, variable.constant)?);
+            let (len, align) = (variable.image.len() as u64, variable.align.into());
+            let (name, constant) = (&variable.name, variable.constant);
+            addresses.push(self.memory.allocate(rank, name, len, align, true, constant)?);
         }
         for (variable, &address) in module.variables.iter().zip(&addresses) {
+            let mut image = variable.image.clone();
             for &(offset, target, addend) in &variable.relocations {
-                let value = addresses[target].wrapping_add(addend as u64).to_le_bytes();
-                if let Some(id) = self.memory.locate(address) {
-                    self.memory.get_mut(id).bytes.data[offset..offset + 8].copy_from_slice(&value);
-                }
+                let value = addresses[target].wrapping_add(addend as u64);
+                image[offset..offset + 8].copy_from_slice(&value.to_le_bytes());
+            }
+            if let Some(id) = self.memory.locate(address) {
+                self.memory.get(id).put(&image);
             }
         }
         let addresses: Arc<[u64]> = addresses.into();
@@ -284,88 +267,22 @@ impl Machine {
     /// # Errors
     /// No such rank or kernel, an inadmissible shape, or parameters that do not fit.
     pub fn launch(&mut self, launch: Launch) -> Result<(), RequestError> {
-        let Launch { rank, module, kernel, grid, block, shared_bytes, params } = launch;
-        if rank >= self.config.ranks {
-            return Err(RequestError::Rank { rank, ranks: self.config.ranks });
+        let (rank, ranks) = (launch.rank, self.config.ranks);
+        if rank >= ranks {
+            return Err(RequestError::Rank { rank, ranks });
         }
-        let Some(entry) = module.functions.iter().position(|f| f.entry && *f.name == *kernel) else {
-            let known = module.kernels().map(String::from).collect();
-            return Err(RequestError::Kernel { kernel, known });
-        };
-        let function = &module.functions[entry];
-        let limits = [
-            ("the grid's x extent", u64::from(grid[0]), (1 << 31) - 1),
-            ("the grid's y extent", grid[1].into(), 65535),
-            ("the grid's z extent", grid[2].into(), 65535),
-            ("the block's x extent", block[0].into(), 1024),
-            ("the block's y extent", block[1].into(), 1024),
-            ("the block's z extent", block[2].into(), 64),
-            (
-                "the number of threads a block",
-                block.iter().map(|&n| u64::from(n)).product(),
-                function.max_threads.unwrap_or(1024).min(1024).into(),
-            ),
-        ];
-        for (what, value, limit) in limits {
-            if value == 0 || value > limit {
-                return Err(RequestError::Shape { kernel, what, value, limit });
-            }
-        }
-        let blocks = grid.iter().fold(1u64, |n, &extent| n.saturating_mul(extent.into()));
-        let resident = self.config.resident_blocks.map_or(blocks, |n| blocks.min(n as u64));
-        let warps = block.iter().product::<u32>().div_ceil(32);
-        let value = resident.saturating_mul(warps.into());
-        if value > MAX_RESIDENT_WARPS {
-            let what = "the number of warps resident at once (`resident_blocks` bounds it)";
-            return Err(RequestError::Shape { kernel, what, value, limit: MAX_RESIDENT_WARPS });
-        }
-        let static_shared = function.shared_bytes;
-        let total = match shared_bytes {
-            0 => static_shared.into(),
-            bytes => Module::dynamic_begin(static_shared) + u64::from(bytes),
-        };
-        if total > MAX_SHARED_BYTES {
-            let what = "shared memory in bytes";
-            return Err(RequestError::Shape { kernel, what, value: total, limit: MAX_SHARED_BYTES });
-        }
-        if params.len() != function.params.len() {
-            let (given, declared) = (params.len(), function.params.len());
-            return Err(RequestError::Params { kernel, what: "the number of parameters", given, declared });
-        }
-        let mut bytes = Bytes::zeroed(function.param_bytes as usize);
-        for (given, declared) in params.iter().zip(&function.params) {
-            let len = declared.bytes as usize;
-            if given.len() != len {
-                let what = "the size of a parameter in bytes";
-                return Err(RequestError::Params { kernel, what, given: given.len(), declared: len });
-            }
-            bytes.data[declared.offset as usize..][..len].copy_from_slice(given);
-        }
-        let kernel = function.name.clone();
-        let variables = self.load(rank, &module)?;
+        let mut launch = Prepared::new(launch, self.config.resident_blocks)?;
+        launch.variables = self.load(rank, &launch.module.clone())?;
+        launch.number = self.launches;
         self.launches += 1;
-        self.queues[rank].push_back(Prepared {
-            number: self.launches - 1,
-            module,
-            entry: entry as u32,
-            kernel,
-            grid,
-            threads: block,
-            shared_bytes: total as u32,
-            static_shared,
-            params: bytes,
-            variables,
-            started: 0,
-            ended: 0,
-        });
+        let workers = self.workers.len();
+        self.workers[rank % workers].queues[rank / workers].1.push_back(launch);
         Ok(())
     }
 
     /// Drops all launches, running or queued.
     pub fn abandon(&mut self) {
-        self.queues.iter_mut().for_each(VecDeque::clear);
-        self.blocks.clear();
-        self.warps.clear();
+        self.workers.iter_mut().for_each(Worker::abandon);
     }
 
     /// Executes everything that has been launched.
@@ -373,162 +290,41 @@ impl Machine {
     /// # Errors
     /// The first [`Fault`]; all launches are dropped then, and memory is as the kernels left it.
     pub fn run(&mut self) -> Result<Outcome, Fault> {
-        self.memory.clear_links();
-        self.memory.watch_hit = None;
+        self.workers.iter_mut().for_each(|worker| worker.tally.restart());
+        let board = Board::new(self.workers.iter().map(|worker| &worker.tally));
+        let shared = Shared { config: &self.config, memory: &self.memory, board: &board };
+        let mut observer = self.observer.as_deref_mut();
+        std::thread::scope(|scope| {
+            // The last one that has something to do runs here.
+            let mut here: Option<&mut Worker> = None;
+            for worker in &mut self.workers {
+                if worker.idle() {
+                    worker.run(shared, None);
+                } else if let Some(other) = here.replace(worker) {
+                    scope.spawn(move || other.run(shared, None));
+                }
+            }
+            if let Some(worker) = here {
+                worker.run(shared, observer.take());
+            }
+        });
         let mut statistics = Statistics { ranks: self.config.ranks, ..Statistics::default() };
-        let result = self.rounds(&mut statistics);
-        statistics.links = self.memory.links().to_vec();
-        match result {
-            Ok(status) => Ok(Outcome { status, statistics }),
-            Err(fault) => {
-                self.abandon();
-                Err(fault)
-            }
+        statistics.links = vec![LinkStatistics::default(); self.config.ranks.pow(2)];
+        for Worker { tally, .. } in &self.workers {
+            statistics.instructions += tally.instructions;
+            statistics.lane_instructions += tally.lane_instructions;
+            statistics.rounds = statistics.rounds.max(tally.rounds);
+            statistics.links.iter_mut().zip(&tally.links).for_each(|(sum, &link)| *sum += link);
         }
-    }
-
-    fn rounds(&mut self, statistics: &mut Statistics) -> Result<Status, Fault> {
-        let mut order = Vec::new();
-        let (mut quiet, mut epoch) = (0, self.memory.epoch);
-        loop {
-            self.start_blocks();
-            if self.warps.is_empty() {
-                return Ok(Status::Completed);
+        let fault = match board.into_stop() {
+            None => return Ok(Outcome { status: Status::Completed, statistics }),
+            Some(Stop::Watched(address)) => {
+                return Ok(Outcome { status: Status::Watched { address }, statistics });
             }
-            let suspect = quiet >= QUIET_ROUNDS;
-            order.clear();
-            order.extend(0..self.warps.len());
-            if self.config.policy == Policy::Random {
-                self.random.shuffle(&mut order);
-            }
-            statistics.rounds += 1;
-            let mut ran = 0;
-            for &w in &order {
-                let quantum = self.random.below(u64::from(self.config.quantum.max(1))) as u32 + 1;
-                ran += self.turn(w, quantum, suspect, statistics)?;
-                if let Some(address) = self.memory.watch_hit {
-                    self.retire();
-                    return Ok(Status::Watched { address });
-                }
-                if let Some(limit) = self.config.instruction_limit
-                    && statistics.instructions > limit
-                {
-                    return Err(Fault::InstructionLimit { limit });
-                }
-            }
-            let ended = self.retire();
-            self.memory.epoch += u64::from(ended);
-            if self.memory.epoch != epoch {
-                (quiet, epoch) = (0, self.memory.epoch);
-                if suspect {
-                    self.warps.iter_mut().for_each(|w| w.watcher.reset());
-                }
-                continue;
-            }
-            quiet += 1;
-            if ran == 0 || suspect && self.warps.iter().all(|w| !w.can_run() || w.watcher.repeats(epoch)) {
-                return Err(self.hang());
-            }
-        }
-    }
-
-    fn turn(
-        &mut self,
-        w: usize,
-        quantum: u32,
-        suspect: bool,
-        statistics: &mut Statistics,
-    ) -> Result<u32, Fault> {
-        let warp = &mut self.warps[w];
-        let Some(Some(block)) = self.blocks.get_mut(warp.block) else { return Ok(0) };
-        let live = warp.live;
-        let mut cx = Context {
-            memory: &mut self.memory,
-            block,
-            instructions: statistics.instructions,
-            lane_instructions: statistics.lane_instructions,
-            suspect,
+            Some(Stop::Fault(fault)) => fault,
+            Some(Stop::Hang) => self.hang(),
         };
-        let ran = match warp.run(&mut cx, quantum) {
-            Ok(ran) => ran,
-            Err(mut fault) => {
-                if let Some(source) = fault.place_mut().and_then(|place| place.source.as_mut()) {
-                    source.called_from(warp.callers(&block.module));
-                }
-                return Err(fault);
-            }
-        };
-        if ran == 0
-            && let Some(fault) = warp.stuck(&cx)
-        {
-            return Err(fault);
-        }
-        statistics.instructions = cx.instructions;
-        statistics.lane_instructions = cx.lane_instructions;
-        block.exited += (live & !warp.live).count_ones();
-        Ok(ran)
-    }
-
-    /// Removes warps, blocks and launches that have ended; says whether there were any.
-    fn retire(&mut self) -> bool {
-        let before = self.warps.len();
-        for warp in self.warps.iter().filter(|w| w.live == 0) {
-            let Some(Some(block)) = self.blocks.get_mut(warp.block) else { continue };
-            block.live_warps -= 1;
-            if block.live_warps > 0 {
-                continue;
-            }
-            let queue = &mut self.queues[block.rank];
-            self.blocks[warp.block] = None;
-            if let Some(launch) = queue.front_mut() {
-                launch.ended += 1;
-                if launch.ended == launch.blocks() {
-                    queue.pop_front();
-                }
-            }
-        }
-        self.warps.retain(|w| w.live != 0);
-        self.warps.len() != before
-    }
-
-    /// Starts blocks where there is room for them.
-    fn start_blocks(&mut self) {
-        for rank in 0..self.config.ranks {
-            let Some(launch) = self.queues[rank].front_mut() else { continue };
-            let room = self.config.resident_blocks.map_or(u64::MAX, |n| n.max(1) as u64);
-            while launch.started < launch.blocks() && launch.started - launch.ended < room {
-                let n = launch.started;
-                launch.started += 1;
-                let [nx, ny, _] = launch.grid.map(u64::from);
-                let coordinates = [n % nx, n / nx % ny, n / nx / ny].map(|c| c as u32);
-                let shape = Shape { grid: launch.grid, block: coordinates, threads: launch.threads };
-                let block = Block {
-                    rank,
-                    launch: launch.number,
-                    module: launch.module.clone(),
-                    kernel: launch.kernel.clone(),
-                    shape,
-                    shared: Bytes::uninitialized(launch.shared_bytes as usize),
-                    static_shared: launch.static_shared,
-                    params: launch.params.clone(),
-                    variables: launch.variables.clone(),
-                    barriers: vec![BarrierState::default(); BARRIERS],
-                    wakes: Vec::new(),
-                    live_warps: shape.warps(),
-                    exited: 0,
-                };
-                let slot = match self.blocks.iter().position(Option::is_none) {
-                    Some(free) => free,
-                    None => {
-                        self.blocks.push(None);
-                        self.blocks.len() - 1
-                    }
-                };
-                for index in 0..shape.warps() {
-                    self.warps.push(Warp::new(&launch.module, launch.entry, &block, slot, index));
-                }
-                self.blocks[slot] = Some(block);
-            }
-        }
+        self.abandon();
+        Err(fault)
     }
 }

@@ -1,15 +1,17 @@
 //! Memory instructions of a warp: the lanes are split by the memory that their addresses fall into.
 
-use crate::access::{Failure, atomic, lanes, lanes_inside, misaligned};
+use crate::access::{Failure, atomic, lanes, lanes_inside, load, misaligned, store};
+use crate::block::Block;
 use crate::error::{AccessKind, BadAccess, Fault, Space};
 use crate::exec::Context;
 use crate::hang::{Read, Watcher};
-use crate::isa::{Access, Address, AtomOp, FRAME_PARAMS, Function, Inst};
-use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT};
-use crate::regs::{Lanes, NO_REG, Reg, Regs};
+use crate::isa::{Access, Address, AtomOp, FRAME_PARAMS, Function};
+use crate::memory::{Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT};
+use crate::observe::{Site, Touch};
+use crate::regs::{LANES, Lanes, NO_REG, Reg, Regs};
 
 #[inline(always)]
-pub(crate) fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
+fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
     let offset = i64::from(address.offset) as u64;
     if address.wide {
         regs.get::<u64>(address.base).map(|v| v.wrapping_add(offset))
@@ -18,119 +20,178 @@ pub(crate) fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
     }
 }
 
-/// A run of bytes that lanes access, and the address of its first byte.
-pub(crate) struct Part<'p> {
-    pub(crate) bytes: &'p mut crate::memory::Bytes,
-    pub(crate) base: u64,
+/// What a memory instruction does with registers.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'i> {
+    Load(&'i [Reg; 8]),
+    Store(&'i [Reg; 8]),
+    /// The destination may be `NO_REG`; operands b and c.
+    Atomic(AtomOp, Reg, [Reg; 2]),
 }
 
-/// A memory instruction and what it may touch.
+impl What<'_> {
+    fn kind(&self) -> AccessKind {
+        match self {
+            What::Load(_) => AccessKind::Load,
+            What::Store(_) => AccessKind::Store,
+            What::Atomic(..) => AccessKind::Atomic,
+        }
+    }
+}
+
+/// Bytes that some lanes fall into, and the address of their first word.
+struct Part<'r> {
+    bytes: &'r Bytes,
+    origin: u64,
+    mask: u32,
+    /// Whose memory it is, for memory of ranks.
+    rank: Option<usize>,
+}
+
+/// The memory of one activation of a warp.
+#[derive(Clone, Copy)]
+pub(crate) struct Own<'r> {
+    pub(crate) local: &'r [Bytes],
+    /// As of the activation.
+    pub(crate) params: &'r Bytes,
+    pub(crate) param_bytes: usize,
+}
+
+/// A memory instruction of a warp.
 pub(crate) struct MemoryOp<'p, 'm> {
     pub(crate) cx: &'p mut Context<'m>,
-    pub(crate) local: &'p mut Vec<Vec<u8>>,
+    pub(crate) own: Own<'p>,
     pub(crate) watcher: &'p mut Watcher,
-    pub(crate) params: (&'p mut Vec<u8>, usize),
+    pub(crate) function: &'p Function,
+    /// Number of the function in its module.
+    pub(crate) number: u32,
+    pub(crate) pc: u32,
+    /// Of the warp in its block.
     pub(crate) index: u32,
 }
 
 impl MemoryOp<'_, '_> {
-    #[inline(always)]
-    pub(crate) fn note_read(
-        &mut self,
-        access: &Access,
-        at: &Lanes<u64>,
-        active: u32,
-        function: u32,
-        pc: u32,
-    ) {
-        if self.cx.suspect && matches!(access.space, Space::Global | Space::Shared | Space::Generic) {
+    fn note_read(&mut self, access: &Access, at: &Lanes<u64>, active: u32) {
+        if matches!(access.space, Space::Global | Space::Shared | Space::Generic) {
             let lane = active.trailing_zeros();
             let (mut space, mut address) = (access.space, at[lane as usize]);
             if space == Space::Generic {
                 space = if address >> WINDOW_SHIFT == 1 { Space::Shared } else { Space::Global };
                 address &= (1 << WINDOW_SHIFT) - 1;
             }
-            self.watcher.note(Read { function, pc, lane, space, address, bytes: access.bytes() });
+            let (function, pc, bytes) = (self.number, self.pc, access.bytes());
+            self.watcher.note(Read { function, pc, lane, space, address, bytes });
         }
     }
 
-    /// Splits the lanes by the memory they fall into and hands each part to `f`, which says whether values changed.
-    #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
-    pub(crate) fn each_part(
-        &mut self,
-        function: &Function,
-        inst: &Inst,
+    #[cold]
+    fn failed(
+        &self,
         access: &Access,
         kind: AccessKind,
-        at: &Lanes<u64>,
+        space: Space,
+        failure: Failure,
+        address: u64,
+    ) -> Fault {
+        let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
+        let near = if space == Space::Global { self.cx.memory.near(address) } else { None };
+        let place = Some(self.cx.site(self.function, self.pc, self.index).place(failure.lane));
+        failure.reason.fault(BadAccess { place, kind, space, address, bytes: access.bytes(), near })
+    }
+
+    /// Executes the instruction for the lanes of `mask`, split by the memory that their addresses fall into.
+    #[inline(always)]
+    pub(crate) fn execute(
+        &mut self,
+        access: &Access,
+        address: Address,
         mask: u32,
-        mut f: impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
+        regs: &mut Regs,
+        what: What<'_>,
     ) -> Result<(), Fault> {
-        let failed = |this: &Self, space: Space, failure: Failure, at: &Lanes<u64>| {
-            let (address, bytes) = (at[failure.lane], access.bytes());
-            let near = if space == Space::Global { this.cx.memory.near(address) } else { None };
-            let place = Some(this.cx.place(function, inst, this.index, failure.lane));
-            failure.reason.fault(BadAccess { place, kind, space, address, bytes, near })
-        };
+        let at = &addresses(regs, address);
+        let kind = what.kind();
+        if self.cx.suspect && kind != AccessKind::Store {
+            self.note_read(access, at, mask);
+        }
         if let Some(failure) = misaligned(at, mask, access.bytes()) {
-            return Err(failed(self, access.space, failure, at));
+            return Err(self.failed(access, kind, access.space, failure, at[failure.lane]));
         }
         let mut rest = mask;
         while rest != 0 {
             let first = rest.trailing_zeros() as usize;
             let (space, window) = resolve_space(access.space, at[first]);
-            let (part, moved);
-            if window == 0 {
-                (part, moved) = (rest, *at);
+            let done = if window == 0 {
+                self.part(access, space, at, rest, regs, what)?
             } else {
                 let top = window >> WINDOW_SHIFT;
-                part = lanes(rest).filter(|&l| at[l] >> WINDOW_SHIFT == top).fold(0, |m, l| m | 1 << l);
-                moved = at.map(|a| a.wrapping_sub(window));
-            }
-            let served = match space {
-                Space::Global | Space::Const | Space::Generic => {
-                    self.global(access, kind, &moved, part, &mut f)
-                }
-                Space::Shared => self.shared(access, kind, &moved, part, &mut f),
-                Space::Local => self.lane_local(access, &moved, part, &mut f),
-                Space::Param => self.param(access, kind, &moved, part, &mut f),
+                let part = lanes(rest).filter(|&l| at[l] >> WINDOW_SHIFT == top).fold(0, |m, l| m | 1 << l);
+                self.part(access, space, &at.map(|a| a.wrapping_sub(window)), part, regs, what)?
             };
-            match served {
-                Ok(done) => rest &= !done,
-                Err(failure) => {
-                    let space =
-                        if space == Space::Generic || space == Space::Const { Space::Global } else { space };
-                    return Err(failed(self, space, failure, &moved));
-                }
-            }
+            rest &= !done;
         }
         Ok(())
     }
 
+    /// Serves lanes of `mask` that fall into the same bytes as the first of them; returns which. Every access of a
+    /// kernel to global and shared memory comes through here.
     #[inline(always)]
-    fn global(
+    fn part(
         &mut self,
         access: &Access,
-        kind: AccessKind,
+        space: Space,
         at: &Lanes<u64>,
         mask: u32,
-        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
-    ) -> Result<u32, Failure> {
-        let lane = mask.trailing_zeros() as usize;
-        let size = access.bytes();
-        let id = self.cx.memory.resolve(at[lane], size).map_err(|reason| Failure { lane, reason })?;
-        let found = self.cx.memory.get_mut(id);
-        let inside = lanes_inside(at, mask, found.base, found.len, size);
-        if kind != AccessKind::Load && found.read_only {
-            return Err(Failure { lane, reason: Reason::ReadOnly });
+        regs: &mut Regs,
+        what: What<'_>,
+    ) -> Result<u32, Fault> {
+        let (kind, size) = (what.kind(), access.bytes());
+        let Context { memory, tally, block, observer, .. } = &mut *self.cx;
+        let (memory, block) = (*memory, &**block);
+        let part = match reach(memory, block, self.own, space, kind, at, mask, size) {
+            Ok(part) => part,
+            Err(failure) => return Err(self.failed(access, kind, space, failure, at[failure.lane])),
+        };
+        let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
+        let touch = || Touch {
+            site: Site { memory, block, warp: self.index, function: self.function, pc: self.pc },
+            kind,
+            access,
+            space: if space == Space::Shared { Space::Shared } else { Space::Global },
+            addresses: at,
+            mask: part.mask,
+        };
+        if let Some(observer) = &mut observed {
+            observer.touch(&touch())?;
         }
-        let base = found.base;
-        let changed = f(Part { bytes: &mut found.bytes, base }, inside, at)?;
-        let memory = &mut *self.cx.memory;
-        memory.epoch += u64::from(changed);
-        let link = memory.link(self.cx.block.rank, id.0);
-        let count = u64::from(inside.count_ones());
+        let Part { bytes, origin, mask, rank } = part;
+        let served = match what {
+            What::Load(dst) => load(access, bytes, origin, at, mask, regs, dst).map(|()| false),
+            What::Store(src) => Ok(store(access, bytes, origin, at, mask, regs, src)),
+            What::Atomic(op, d, bc) => atomic_lanes(op, access, bytes, origin, at, mask, regs, d, bc),
+        };
+        if let (Some(observer), Ok(_)) = (observed, &served) {
+            match what {
+                What::Load(dst) => observer.loaded(&touch(), regs, &dst[..access.count.into()])?,
+                What::Atomic(_, d, _) => observer.loaded(&touch(), regs, &[d])?,
+                What::Store(_) => {}
+            }
+        }
+        match served {
+            Ok(changed) => tally.epoch += u64::from(changed),
+            Err(failure) => return Err(self.failed(access, kind, space, failure, at[failure.lane])),
+        }
+        if let Some(rank) = rank {
+            self.count(kind, at, mask, size, rank);
+        }
+        Ok(mask)
+    }
+
+    /// Counts what went to memory of a rank, and looks whether it is watched.
+    #[inline(always)]
+    fn count(&mut self, kind: AccessKind, at: &Lanes<u64>, mask: u32, size: u64, rank: usize) {
+        let link = self.cx.tally.link(self.cx.block.rank, rank);
+        let count = u64::from(mask.count_ones());
         match kind {
             AccessKind::Load => {
                 link.loads += count;
@@ -146,79 +207,62 @@ impl MemoryOp<'_, '_> {
                 link.bytes_stored += count * size;
             }
         }
-        if kind != AccessKind::Load && !memory.watched.is_empty() {
-            for lane in lanes(inside) {
-                memory.note_store(at[lane], size);
-            }
+        if kind != AccessKind::Load && !self.cx.memory.watched.is_empty() && self.cx.tally.watch_hit.is_none()
+        {
+            let watched = lanes(mask).find(|&lane| self.cx.memory.watches(at[lane], size));
+            self.cx.tally.watch_hit = watched.map(|lane| at[lane]);
         }
-        Ok(inside)
     }
+}
 
-    fn shared(
-        &mut self,
-        access: &Access,
-        _kind: AccessKind,
-        at: &Lanes<u64>,
-        mask: u32,
-        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
-    ) -> Result<u32, Failure> {
-        let bytes = &mut self.cx.block.shared;
-        all_inside(at, mask, bytes.data.len() as u64, access.bytes())?;
-        let changed = f(Part { bytes, base: 0 }, mask, at)?;
-        self.cx.memory.epoch += u64::from(changed);
-        Ok(mask)
-    }
-
-    /// Each lane has its own memory; the compiler keeps track of what is written.
-    fn lane_local(
-        &mut self,
-        access: &Access,
-        at: &Lanes<u64>,
-        mask: u32,
-        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
-    ) -> Result<u32, Failure> {
-        for lane in lanes(mask) {
-            let mut bytes = crate::memory::Bytes::zeroed(0);
-            std::mem::swap(&mut bytes.data, &mut self.local[lane]);
-            let served = all_inside(at, 1 << lane, bytes.data.len() as u64, access.bytes())
-                .and_then(|()| f(Part { bytes: &mut bytes, base: 0 }, 1 << lane, at));
-            std::mem::swap(&mut bytes.data, &mut self.local[lane]);
-            self.cx.memory.epoch += u64::from(served?);
+/// The bytes that the first lane of `mask` falls into, with the lanes that fall into them too.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+fn reach<'r>(
+    memory: &'r Memory,
+    block: &'r Block,
+    own: Own<'r>,
+    space: Space,
+    kind: AccessKind,
+    at: &Lanes<u64>,
+    mask: u32,
+    size: u64,
+) -> Result<Part<'r>, Failure> {
+    let lane = mask.trailing_zeros() as usize;
+    let all = |bytes: &'r Bytes, mask: u32, first: u64| {
+        let inside = lanes_inside(at, mask, first, bytes.len() as u64, size);
+        if inside == mask {
+            Ok(Part { bytes, origin: bytes.origin(first), mask, rank: None })
+        } else {
+            let lane = (mask & !inside).trailing_zeros() as usize;
+            Err(Failure { lane, reason: Reason::OutOfBounds })
         }
-        Ok(mask)
-    }
-
-    fn param(
-        &mut self,
-        access: &Access,
-        kind: AccessKind,
-        at: &Lanes<u64>,
-        mask: u32,
-        f: &mut impl FnMut(Part<'_>, u32, &Lanes<u64>) -> Result<bool, Failure>,
-    ) -> Result<u32, Failure> {
-        let lane = mask.trailing_zeros() as usize;
-        if at[lane] < FRAME_PARAMS {
-            if kind != AccessKind::Load {
+    };
+    match space {
+        Space::Global | Space::Const | Space::Generic => {
+            let id = memory.resolve(at[lane], size).map_err(|reason| Failure { lane, reason })?;
+            let found = memory.get(id);
+            if kind != AccessKind::Load && found.read_only {
                 return Err(Failure { lane, reason: Reason::ReadOnly });
             }
-            let mut params = std::mem::take(&mut self.cx.block.params);
-            let served = all_inside(at, mask, params.data.len() as u64, access.bytes())
-                .and_then(|()| f(Part { bytes: &mut params, base: 0 }, mask, at));
-            self.cx.block.params = params;
-            served?;
-            return Ok(mask);
+            let mask = lanes_inside(at, mask, found.base, found.len, size);
+            Ok(Part { bytes: &found.bytes, origin: found.bytes.origin(found.base), mask, rank: Some(id.0) })
         }
-        let (params, size) = (&mut *self.params.0, self.params.1);
-        for lane in lanes(mask) {
-            let slot = lane * size..(lane + 1) * size;
-            let mut bytes = crate::memory::Bytes::zeroed(size);
-            bytes.data.copy_from_slice(&params[slot.clone()]);
-            let moved = at.map(|a| a.wrapping_sub(FRAME_PARAMS));
-            all_inside(&moved, 1 << lane, size as u64, access.bytes())?;
-            f(Part { bytes: &mut bytes, base: 0 }, 1 << lane, &moved)?;
-            params[slot].copy_from_slice(&bytes.data);
+        Space::Shared => all(&block.shared, mask, 0),
+        // Each lane has its own memory; the compiler keeps track of what is written.
+        Space::Local => all(&own.local[lane], 1 << lane, 0),
+        Space::Param if at[lane] < FRAME_PARAMS => match kind {
+            AccessKind::Load => all(&block.params, mask, 0),
+            _ => Err(Failure { lane, reason: Reason::ReadOnly }),
+        },
+        Space::Param => {
+            let inside = lanes_inside(at, 1 << lane, FRAME_PARAMS, own.param_bytes as u64, size);
+            if inside == 0 {
+                return Err(Failure { lane, reason: Reason::OutOfBounds });
+            }
+            let origin = FRAME_PARAMS.wrapping_sub((lane * (own.params.len() / LANES)) as u64);
+            Ok(Part { bytes: own.params, origin, mask: inside, rank: None })
         }
-        Ok(mask)
     }
 }
 
@@ -236,20 +280,12 @@ fn resolve_space(space: Space, address: u64) -> (Space, u64) {
     }
 }
 
-fn all_inside(at: &Lanes<u64>, mask: u32, len: u64, bytes: u64) -> Result<(), Failure> {
-    let inside = lanes_inside(at, mask, 0, len, bytes);
-    if inside == mask {
-        return Ok(());
-    }
-    let lane = (mask & !inside).trailing_zeros() as usize;
-    Err(Failure { lane, reason: Reason::OutOfBounds })
-}
-
 #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
-pub(crate) fn atomic_lanes(
+fn atomic_lanes(
     op: AtomOp,
     access: &Access,
-    part: Part<'_>,
+    bytes: &Bytes,
+    origin: u64,
     at: &Lanes<u64>,
     mask: u32,
     regs: &mut Regs,
@@ -259,8 +295,8 @@ pub(crate) fn atomic_lanes(
     let mut changed = false;
     for lane in lanes(mask) {
         let operand = |r: Reg| if r == NO_REG { 0 } else { regs.read(access.bank, r, lane) };
-        let offset = (at[lane] - part.base) as usize;
-        let (old, new) = atomic(op, access, part.bytes, offset, [operand(b), operand(c)])
+        let offset = (at[lane] - origin) as usize;
+        let (old, new) = atomic(op, access, bytes, offset, [operand(b), operand(c)])
             .map_err(|reason| Failure { lane, reason })?;
         changed |= new;
         if d != NO_REG {

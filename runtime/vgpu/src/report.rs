@@ -1,10 +1,12 @@
 //! What every live warp waits for, for the report of a hang.
 
-use crate::error::{Fault, Place, Space};
+use crate::block::Block;
+use crate::error::{Fault, Space};
 use crate::hang::{Polled, Waiting, WaitsFor};
 use crate::isa::Op;
 use crate::machine::Machine;
-use crate::regs::LANES;
+use crate::memory::Memory;
+use crate::observe::Site;
 use crate::warp::{Split, State, Warp};
 
 impl Warp {
@@ -14,44 +16,56 @@ impl Warp {
     }
 }
 
+/// A warp and what is around it.
+#[derive(Clone, Copy)]
+struct Waiter<'m> {
+    memory: &'m Memory,
+    block: &'m Block,
+    warp: &'m Warp,
+}
+
 impl Machine {
     pub(crate) fn hang(&self) -> Fault {
-        Fault::Hang { waiting: self.warps.iter().filter_map(|w| self.waiting(w)).collect() }
+        let memory = &self.memory;
+        let mut waiting = Vec::new();
+        for worker in &self.workers {
+            for warp in &worker.warps {
+                if let Some(Some(block)) = worker.blocks.get(warp.block) {
+                    waiting.push(Waiter { memory, block, warp }.waiting());
+                }
+            }
+        }
+        Fault::Hang { waiting }
     }
+}
 
-    fn place(&self, warp: &Warp, function: u32, pc: u32, lane: u32) -> Option<Place> {
-        let block = self.blocks.get(warp.block)?.as_ref()?;
+impl<'m> Waiter<'m> {
+    fn site(&self, function: u32, pc: u32) -> Option<Site<'m>> {
+        let Waiter { memory, block, warp } = *self;
         let function = block.module.functions.get(function as usize)?;
-        let inst = function.code.get(pc as usize)?;
-        Some(Place {
-            rank: block.rank,
-            kernel: block.kernel.clone(),
-            block: block.shape.block,
-            thread: block.shape.thread(warp.index * LANES as u32 + lane),
-            ptx_line: inst.line,
-            source: function.lines.get(inst.loc as usize).cloned(),
-        })
+        function.code.get(pc as usize)?;
+        Some(Site { memory, block, warp: warp.index, function, pc })
     }
 
-    fn waiting(&self, warp: &Warp) -> Option<Waiting> {
-        let block = self.blocks.get(warp.block)?.as_ref()?;
+    fn waiting(&self) -> Waiting {
+        let Waiter { memory, block, warp } = *self;
         let mut for_what = Vec::new();
         for split in &warp.progress.splits {
-            for_what.extend(self.split_waits(warp, split));
+            for_what.extend(self.split_waits(split));
         }
         let polled: Vec<Polled> = warp
             .watcher
             .reads
             .iter()
             .filter_map(|read| {
-                let place = self.place(warp, read.function, read.pc, read.lane)?;
+                let place = self.site(read.function, read.pc)?.place(read.lane as usize);
                 let len = read.bytes as usize;
                 let (value, near) = match read.space {
                     Space::Shared => {
                         let at = read.address as usize;
-                        (block.shared.data.get(at..at + len)?.to_vec(), None)
+                        (at + len <= block.shared.len()).then(|| (block.shared.to_vec(at, len), None))?
                     }
-                    _ => (self.memory.read(read.address, len).ok()?, self.memory.near(read.address)),
+                    _ => (memory.read(read.address, len).ok()?, memory.near(read.address)),
                 };
                 Some(Polled {
                     address: read.address,
@@ -67,22 +81,21 @@ impl Machine {
             for_what.push(WaitsFor::Memory(polled));
         }
         let (rank, kernel) = (block.rank, block.kernel.clone());
-        Some(Waiting { rank, kernel, block: block.shape.block, warp: warp.index, for_what })
+        Waiting { rank, kernel, block: block.shape.block, warp: warp.index, for_what }
     }
 
-    fn split_waits(&self, warp: &Warp, split: &Split) -> Option<WaitsFor> {
-        let block = self.blocks.get(warp.block)?.as_ref()?;
-        let function = warp.progress.frames.get(split.frame)?.function;
-        let place = self.place(warp, function, split.pc, split.mask.trailing_zeros())?;
+    fn split_waits(&self, split: &Split) -> Option<WaitsFor> {
+        let function = self.warp.progress.frames.get(split.frame)?.function;
+        let site = self.site(function, split.pc)?;
+        let place = site.place(split.mask.trailing_zeros() as usize);
         match split.state {
             State::Ready => None,
             State::Members(_) | State::Aligned => Some(WaitsFor::Lanes { waiting: split.mask, place }),
             State::Barrier(barrier) => {
-                let state = block.barriers.get(barrier as usize)?;
-                let code = &block.module.functions.get(function as usize)?.code;
-                debug_assert!(matches!(code[split.pc as usize].op, Op::Barrier(_)));
-                let (arrived, expected) = (state.arrived, state.expected);
-                Some(WaitsFor::Barrier { barrier, arrived, expected, exited: block.exited, place })
+                let state = self.block.barriers.get(barrier as usize)?;
+                debug_assert!(matches!(site.function.code[split.pc as usize].op, Op::Barrier(_)));
+                let (arrived, expected, exited) = (state.arrived, state.expected, self.block.exited);
+                Some(WaitsFor::Barrier { barrier, arrived, expected, exited, place })
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::error::Fault;
 use crate::exec::{Context, pred};
 use crate::floatop::reduce_f32;
 use crate::isa::{Barrier, BarrierMode, Collective, Function, Op, ReduxOp, ShflMode, VoteMode};
+use crate::observe::Event;
 use crate::regs::{LANES, NO_REG, Reg, Regs};
 use crate::warp::{Split, State, Warp};
 
@@ -23,7 +24,7 @@ impl Warp {
         let split = self.progress.splits[s];
         let inst = function.code[split.pc as usize];
         let lane = split.mask.trailing_zeros() as usize;
-        let place = |cx: &Context<'_>| Box::new(cx.place(function, &inst, self.index, lane));
+        let place = |cx: &Context<'_>| Box::new(cx.place(function, split.pc, self.index, lane));
         match inst.op {
             Op::Collective(what, members) => {
                 let values = self.progress.frames[split.frame].regs.get::<u32>(members);
@@ -37,6 +38,7 @@ impl Warp {
                 let waiting = self.progress.splits[s];
                 let here = self.gathered(&waiting);
                 if here & self.needed(&waiting) == self.needed(&waiting) {
+                    cx.event(function, split.pc, self.index, Event::WarpSync { mask: here })?;
                     collective(&mut self.progress.frames[split.frame].regs, what, here);
                     self.advance(split.frame, split.pc);
                 }
@@ -66,9 +68,8 @@ impl Warp {
         barrier: &Barrier,
         here: u32,
     ) -> Result<(), Fault> {
-        let inst = function.code[split.pc as usize];
         let lane = here.trailing_zeros() as usize;
-        let place = |cx: &Context<'_>| Box::new(cx.place(function, &inst, self.index, lane));
+        let place = |cx: &Context<'_>| Box::new(cx.place(function, split.pc, self.index, lane));
         let regs = &self.progress.frames[split.frame].regs;
         let uniform = |r: Reg| {
             let values = regs.get::<u32>(r);
@@ -102,6 +103,7 @@ impl Warp {
         // The missing threads of a block's last warp count as arrived with the others.
         let threads = if here == self.lanes { LANES as u32 } else { here.count_ones() };
         let votes = if barrier.a.reg == NO_REG { 0 } else { pred(regs, barrier.a) & here };
+        cx.event(function, split.pc, self.index, Event::Arrive { barrier: id, mask: here })?;
         let done = cx.block.arrive(id, expected, threads, barrier, (self.index, here, votes)).map_err(
             |refused| Fault::Barrier {
                 place: place(cx),
@@ -120,7 +122,8 @@ impl Warp {
             self.advance(split.frame, split.pc);
         }
         if done {
-            cx.memory.epoch += 1;
+            cx.event(function, split.pc, self.index, Event::Complete { barrier: id })?;
+            cx.tally.epoch += 1;
             let mut wakes = std::mem::take(&mut cx.block.wakes);
             self.wake(&mut wakes);
             cx.block.wakes = wakes;
@@ -146,7 +149,7 @@ impl Warp {
             _ => "an aligned barrier",
         };
         Some(Fault::Divergent {
-            place: Box::new(cx.place(function, inst, self.index, waiting.trailing_zeros() as usize)),
+            place: Box::new(cx.place(function, split.pc, self.index, waiting.trailing_zeros() as usize)),
             instruction,
             waiting,
             missing: self.needed(split) & !waiting,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::block::{Block, Wake};
 use crate::error::SourceLine;
 use crate::isa::{Function, Layout, NEVER, Preset};
+use crate::memory::Bytes;
 use crate::module::Module;
 use crate::regs::{Bank, LANES, Lanes, Regs};
 
@@ -56,8 +57,8 @@ struct Join {
 pub(crate) struct Frame {
     pub(crate) function: u32,
     pub(crate) regs: Regs,
-    /// Parameters of the function and of its calls, `param_bytes` a lane.
-    pub(crate) params: Vec<u8>,
+    /// Parameters of the function and of its calls, `param_bytes` a lane, rounded up to whole words.
+    pub(crate) params: Bytes,
     pub(crate) param_bytes: usize,
     pub(crate) local_base: u64,
     /// Lanes that have not returned; none if the entry is free.
@@ -89,7 +90,7 @@ pub(crate) struct Warp {
     /// Lanes that have not exited.
     pub(crate) live: u32,
     /// Local memory of each lane.
-    pub(crate) local: Vec<Vec<u8>>,
+    pub(crate) local: Vec<Bytes>,
     /// What the hang detection knows.
     pub(crate) watcher: crate::hang::Watcher,
 }
@@ -127,10 +128,8 @@ fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base: u64) -> La
             Preset::Var(number, offset) => block.variables[number as usize].wrapping_add(offset as u64),
             Preset::Local(offset) => local_base.wrapping_add(offset),
             Preset::DynamicBegin => Module::dynamic_begin(block.static_shared),
-            Preset::DynamicBytes => {
-                block.shared.data.len() as u64 - Module::dynamic_begin(block.static_shared)
-            }
-            Preset::SharedBytes => block.shared.data.len() as u64,
+            Preset::DynamicBytes => block.shared.len() as u64 - Module::dynamic_begin(block.static_shared),
+            Preset::SharedBytes => block.shared.len() as u64,
         }
     })
 }
@@ -155,6 +154,11 @@ fn new_regs(function: &Function, block: &Block, warp: u32, local_base: u64) -> R
     regs
 }
 
+/// Room for the parameters of an activation and of its calls, a run of whole words for each lane.
+fn lane_params(function: &Function) -> Bytes {
+    Bytes::zeroed((function.frame_param_bytes as usize).next_multiple_of(8) * LANES)
+}
+
 impl Warp {
     pub(crate) fn new(module: &Arc<Module>, entry: u32, block: &Block, number: usize, index: u32) -> Warp {
         let function = &module.functions[entry as usize];
@@ -163,7 +167,7 @@ impl Warp {
         let frame = Frame {
             function: entry,
             regs: new_regs(function, block, index, 0),
-            params: vec![0; function.frame_param_bytes as usize * LANES],
+            params: lane_params(function),
             param_bytes: function.frame_param_bytes as usize,
             local_base: 0,
             live: lanes,
@@ -184,7 +188,7 @@ impl Warp {
             index,
             lanes,
             live: lanes,
-            local: vec![vec![0; function.local_bytes as usize]; LANES],
+            local: vec![Bytes::zeroed(function.local_bytes as usize); LANES],
             watcher: crate::hang::Watcher::default(),
         }
     }
@@ -365,18 +369,19 @@ impl Warp {
         let function = &module.functions[site.function as usize];
         let local_base = (caller.local_base + from.local_bytes).next_multiple_of(16);
         let param_bytes = function.frame_param_bytes as usize;
-        let mut params = vec![0; param_bytes * LANES];
+        let params = lane_params(function);
+        let stride = |params: &Bytes| params.len() / LANES;
         for lane in 0..LANES {
             for &(here, there, bytes) in &site.arguments {
                 let (here, there, bytes) = (here as usize, there as usize, bytes as usize);
-                let (source, target) = (lane * caller.param_bytes + here, lane * param_bytes + there);
-                params[target..target + bytes].copy_from_slice(&caller.params[source..source + bytes]);
+                let (source, target) = (lane * stride(&caller.params) + here, lane * stride(&params) + there);
+                params.copy(target, &caller.params, source, bytes);
             }
         }
         for lane in crate::access::lanes(split.mask) {
             let needed = (local_base + function.local_bytes) as usize;
             if self.local[lane].len() < needed {
-                self.local[lane].resize(needed, 0);
+                self.local[lane].grow(needed);
             }
         }
         let join = self.new_join(Join {
@@ -436,12 +441,14 @@ impl Warp {
         let function = self.progress.frames[caller].function as usize;
         let site = &module.functions[function].calls[number as usize];
         let callee = std::mem::take(&mut self.progress.frames[split.frame]);
-        let target = &mut self.progress.frames[caller];
+        let target = &self.progress.frames[caller];
+        let stride = |params: &Bytes| params.len() / LANES;
         for lane in crate::access::lanes(lanes) {
             for &(there, here, bytes) in &site.results {
                 let (here, there, bytes) = (here as usize, there as usize, bytes as usize);
-                let (from, to) = (lane * callee.param_bytes + there, lane * target.param_bytes + here);
-                target.params[to..to + bytes].copy_from_slice(&callee.params[from..from + bytes]);
+                let (from, to) =
+                    (lane * stride(&callee.params) + there, lane * stride(&target.params) + here);
+                target.params.copy(to, &callee.params, from, bytes);
             }
         }
         self.progress.frames[split.frame] = callee;

@@ -1,0 +1,252 @@
+//! A worker: the ranks that run on one thread of the host, and the order in which their warps run.
+
+use std::collections::VecDeque;
+
+use crate::block::{BARRIERS, BarrierState, Block, Shape};
+use crate::board::{Board, Stop, StopOnPanic};
+use crate::error::Fault;
+use crate::exec::Context;
+use crate::launch::Prepared;
+use crate::machine::{Config, Policy};
+use crate::memory::{Bytes, Memory};
+use crate::observe::Observer;
+use crate::random::Random;
+use crate::tally::Tally;
+use crate::warp::Warp;
+
+/// Rounds without any change of memory after which the hang detection begins to look; longer where other threads
+/// may just be slow.
+const QUIET_ROUNDS: u32 = 4;
+const QUIET_ROUNDS_OF_MANY: u32 = 64;
+
+/// What all workers share during a run.
+#[derive(Clone, Copy)]
+pub(crate) struct Shared<'r> {
+    pub(crate) config: &'r Config,
+    pub(crate) memory: &'r Memory,
+    pub(crate) board: &'r Board,
+}
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    number: usize,
+    random: Random,
+    /// The worker's ranks, ascending, and the launches of each; the first is running.
+    pub(crate) queues: Vec<(usize, VecDeque<Prepared>)>,
+    pub(crate) blocks: Vec<Option<Block>>,
+    pub(crate) warps: Vec<Warp>,
+    pub(crate) tally: Tally,
+}
+
+impl Worker {
+    /// Worker `number` of `workers`, to which ranks are dealt in turn.
+    pub(crate) fn new(number: usize, workers: usize, config: &Config) -> Worker {
+        let ranks = (number..config.ranks).step_by(workers);
+        Worker {
+            number,
+            random: Random::new(config.seed.wrapping_add(number as u64)),
+            queues: ranks.map(|rank| (rank, VecDeque::new())).collect(),
+            blocks: Vec::new(),
+            warps: Vec::new(),
+            tally: Tally::new(config.ranks),
+        }
+    }
+
+    pub(crate) fn idle(&self) -> bool {
+        self.warps.is_empty() && self.queues.iter().all(|(_, queue)| queue.is_empty())
+    }
+
+    /// Drops all launches, running or queued.
+    pub(crate) fn abandon(&mut self) {
+        self.queues.iter_mut().for_each(|(_, queue)| queue.clear());
+        self.blocks.clear();
+        self.warps.clear();
+    }
+
+    /// Runs until all launches have ended or a worker stops all.
+    pub(crate) fn run(&mut self, shared: Shared<'_>, observer: Option<&mut (dyn Observer + 'static)>) {
+        let _guard = StopOnPanic(shared.board);
+        if let Err(stop) = self.rounds(shared, observer) {
+            shared.board.stop(stop);
+        }
+        shared.board.publish(self.number, &self.tally);
+        if self.idle() {
+            shared.board.done(self.number);
+        }
+    }
+
+    fn rounds(
+        &mut self,
+        shared: Shared<'_>,
+        mut observer: Option<&mut (dyn Observer + 'static)>,
+    ) -> Result<(), Stop> {
+        let Shared { config, board, .. } = shared;
+        let mut order = Vec::new();
+        let (mut quiet, mut epoch) = (0u32, board.epoch(self.number, &self.tally));
+        let quiet_rounds = if board.alone() { QUIET_ROUNDS } else { QUIET_ROUNDS_OF_MANY };
+        let mut ballot = board.ballot();
+        loop {
+            self.start_blocks(config, &mut observer);
+            if self.warps.is_empty() {
+                return Ok(());
+            }
+            let suspect = quiet >= quiet_rounds;
+            order.clear();
+            order.extend(0..self.warps.len());
+            if config.policy == Policy::Random {
+                self.random.shuffle(&mut order);
+            }
+            self.tally.rounds += 1;
+            let mut ran = 0;
+            for &w in &order {
+                let quantum = self.random.below(u64::from(config.quantum.max(1))) as u32 + 1;
+                ran += self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
+                if let Some(address) = self.tally.watch_hit {
+                    self.retire(&mut observer);
+                    return Err(Stop::Watched(address));
+                }
+                if let Some(limit) = config.instruction_limit
+                    && board.instructions(self.number, &self.tally) > limit
+                {
+                    return Err(Stop::Fault(Fault::InstructionLimit { limit }));
+                }
+                if board.stopped() {
+                    self.retire(&mut observer);
+                    return Ok(());
+                }
+            }
+            let ended = self.retire(&mut observer);
+            self.tally.epoch += u64::from(ended);
+            board.publish(self.number, &self.tally);
+            let now = board.epoch(self.number, &self.tally);
+            if now != epoch || board.ballot() != ballot {
+                (quiet, epoch) = (if now == epoch { quiet } else { 0 }, now);
+                ballot = board.ballot();
+                if suspect {
+                    self.warps.iter_mut().for_each(|w| w.watcher.reset());
+                }
+                continue;
+            }
+            quiet = quiet.saturating_add(1);
+            let repeats = |w: &Warp| !w.can_run() || w.watcher.repeats(epoch);
+            if (ran == 0 || suspect && self.warps.iter().all(repeats))
+                && board.vote(self.number, ballot, epoch)
+            {
+                return Err(Stop::Hang);
+            }
+            if !board.alone() && quiet > 1 {
+                // All warps wait for others, which may need the processor.
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn turn(
+        &mut self,
+        w: usize,
+        quantum: u32,
+        suspect: bool,
+        shared: Shared<'_>,
+        observer: &mut Option<&mut (dyn Observer + 'static)>,
+    ) -> Result<u32, Fault> {
+        let warp = &mut self.warps[w];
+        let Some(Some(block)) = self.blocks.get_mut(warp.block) else { return Ok(0) };
+        let live = warp.live;
+        let mut cx = Context {
+            memory: shared.memory,
+            tally: &mut self.tally,
+            board: shared.board,
+            worker: self.number,
+            observer: observer.as_mut().map(|o| &mut **o as _),
+            block,
+            suspect,
+        };
+        let ran = match warp.run(&mut cx, quantum) {
+            Ok(ran) => ran,
+            Err(mut fault) => {
+                if let Some(source) = fault.place_mut().and_then(|place| place.source.as_mut()) {
+                    source.called_from(warp.callers(&block.module));
+                }
+                return Err(fault);
+            }
+        };
+        if ran == 0
+            && let Some(fault) = warp.stuck(&cx)
+        {
+            return Err(fault);
+        }
+        block.exited += (live & !warp.live).count_ones();
+        Ok(ran)
+    }
+
+    /// Removes warps, blocks and launches that have ended; says whether there were any.
+    fn retire(&mut self, observer: &mut Option<&mut (dyn Observer + 'static)>) -> bool {
+        let before = self.warps.len();
+        for warp in self.warps.iter().filter(|w| w.live == 0) {
+            let Some(Some(block)) = self.blocks.get_mut(warp.block) else { continue };
+            block.live_warps -= 1;
+            if block.live_warps > 0 {
+                continue;
+            }
+            if let Some(observer) = observer {
+                observer.block_ends(block);
+            }
+            let launch = self.queues.iter_mut().find(|(rank, _)| *rank == block.rank);
+            if let Some((_, queue)) = launch
+                && let Some(launch) = queue.front_mut()
+            {
+                launch.ended += 1;
+                if launch.ended == launch.blocks() {
+                    queue.pop_front();
+                }
+            }
+            self.blocks[warp.block] = None;
+        }
+        self.warps.retain(|w| w.live != 0);
+        self.warps.len() != before
+    }
+
+    /// Starts blocks where there is room for them.
+    fn start_blocks(&mut self, config: &Config, observer: &mut Option<&mut (dyn Observer + 'static)>) {
+        for (rank, queue) in &mut self.queues {
+            let Some(launch) = queue.front_mut() else { continue };
+            let room = config.resident_blocks.map_or(u64::MAX, |n| n.max(1) as u64);
+            while launch.started < launch.blocks() && launch.started - launch.ended < room {
+                let n = launch.started;
+                launch.started += 1;
+                let [nx, ny, _] = launch.grid.map(u64::from);
+                let coordinates = [n % nx, n / nx % ny, n / nx / ny].map(|c| c as u32);
+                let shape = Shape { grid: launch.grid, block: coordinates, threads: launch.threads };
+                let block = Block {
+                    rank: *rank,
+                    launch: launch.number,
+                    module: launch.module.clone(),
+                    kernel: launch.kernel.clone(),
+                    shape,
+                    shared: Bytes::uninitialized(launch.shared_bytes as usize),
+                    static_shared: launch.static_shared,
+                    params: launch.params.clone(),
+                    variables: launch.variables.clone(),
+                    barriers: vec![BarrierState::default(); BARRIERS],
+                    wakes: Vec::new(),
+                    live_warps: shape.warps(),
+                    exited: 0,
+                };
+                let slot = match self.blocks.iter().position(Option::is_none) {
+                    Some(free) => free,
+                    None => {
+                        self.blocks.push(None);
+                        self.blocks.len() - 1
+                    }
+                };
+                if let Some(observer) = observer {
+                    observer.block_starts(&block);
+                }
+                for index in 0..shape.warps() {
+                    self.warps.push(Warp::new(&launch.module, launch.entry, &block, slot, index));
+                }
+                self.blocks[slot] = Some(block);
+            }
+        }
+    }
+}
