@@ -107,6 +107,8 @@ pub(crate) struct Block {
     pub(crate) variables: Arc<[u64]>,
     pub(crate) barriers: Vec<BarrierState>,
     pub(crate) wakes: Vec<Wake>,
+    pub(crate) mbarriers: crate::mbarrier::Mbarriers,
+    pub(crate) copies: crate::copies::Copies,
     pub(crate) live_warps: u32,
     /// Threads that have exited.
     pub(crate) exited: u32,

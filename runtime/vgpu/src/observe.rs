@@ -63,6 +63,15 @@ pub(crate) enum Event {
     Complete { barrier: u32 },
     /// Lanes of `mask` have met at an instruction that they execute together.
     WarpSync { mask: u32 },
+    /// A lane changes the mbarrier at an offset in shared memory, which may end its phase. What it is stands in the
+    /// instruction.
+    MbarrierChange { lane: u32, address: u64, completes: bool },
+    /// A lane asks whether a phase is over.
+    MbarrierWait { lane: u32, address: u64, over: bool },
+    /// A lane begins an asynchronous copy between spaces and addresses.
+    Copy { lane: u32, to: (Space, u64), from: (Space, u64), bytes: u64 },
+    /// A lane's earlier copies of one kind, as far as the instruction says, are complete, or have been read.
+    CopyWait { lane: u32, bulk: bool, read: bool },
 }
 
 pub(crate) trait Observer: fmt::Debug + Send {

@@ -1,14 +1,18 @@
 //! `AstModule` -> decoded functions: names resolved, registers numbered, labels turned into program counters.
 
 mod alu;
+mod atomic;
+mod bulk;
 mod compare;
 mod control;
 mod convert;
 mod fence;
 mod float;
 mod integer;
+mod mbarrier;
 mod memory;
 mod mov;
+mod multimem;
 mod names;
 
 use std::sync::Arc;
@@ -177,6 +181,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
             lines: Vec::new(),
             tables: Vec::new(),
             calls: Vec::new(),
+            atoms: Vec::new(),
+            multimems: Vec::new(),
+            mbarriers: Vec::new(),
+            asyncs: Vec::new(),
             params: Vec::new(),
             returns: Vec::new(),
             param_bytes: 0,
@@ -410,6 +418,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         match head {
             "ld" | "ldu" | "st" => self.load_store(inst),
             "atom" | "red" => self.atomic(inst),
+            "multimem" => self.multimem(inst),
+            "mbarrier" => self.mbarrier(inst),
+            "cp" => self.copy(inst),
+            "mapa" | "getctarank" => self.cluster(inst),
             "mov" => self.mov(inst),
             "cvt" => self.cvt(inst),
             "cvta" => self.cvta(inst),
