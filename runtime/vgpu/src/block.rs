@@ -101,6 +101,8 @@ pub(crate) struct Block {
     pub(crate) shape: Shape,
     pub(crate) shared: Bytes,
     pub(crate) static_shared: u32,
+    /// Bytes that the activations of a warp may take.
+    pub(crate) warp_bytes: u64,
     /// Kernel parameters.
     pub(crate) params: Bytes,
     /// Addresses of the module's variables on this rank.

@@ -381,7 +381,7 @@ pub enum Fault {
         limit: u64,
     },
     /// Calls nested too deep.
-    #[error("calls nested deeper than {limit}; {place}")]
+    #[error("calls nested deeper than {limit}, or with too many registers and local bytes; {place}")]
     CallDepth {
         /// Instruction and thread.
         place: Box<Place>,

@@ -580,5 +580,14 @@ pub(crate) struct Function {
     pub(crate) max_threads: Option<u32>,
 }
 
+impl Function {
+    /// Bytes that a warp's activation of the function takes.
+    pub(crate) fn activation_bytes(&self) -> u64 {
+        let Layout { b16, b32, b64, pred, .. } = self.layout;
+        let lane = 2 * b16 + 4 * b32 + 8 * b64 + self.frame_param_bytes as usize;
+        32 * (lane as u64 + self.local_bytes) + 4 * pred as u64
+    }
+}
+
 /// Parameters of functions and calls begin here in the param space; kernel parameters at 0.
 pub(crate) const FRAME_PARAMS: u64 = 1 << 32;

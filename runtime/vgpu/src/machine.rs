@@ -252,7 +252,7 @@ impl Machine {
         }
         let mut addresses = Vec::new();
         for variable in &module.variables {
-            let (len, align) = (variable.image.len() as u64, variable.align.into());
+            let (len, align) = (variable.bytes, variable.align.into());
             let (name, constant) = (&variable.name, variable.constant);
             addresses.push(self.memory.allocate(rank, name, len, align, true, constant)?);
         }

@@ -240,6 +240,7 @@ impl Worker {
                     shape,
                     shared: Bytes::uninitialized(launch.shared_bytes as usize),
                     static_shared: launch.static_shared,
+                    warp_bytes: launch.warp_bytes,
                     params: launch.params.clone(),
                     variables: launch.variables.clone(),
                     barriers: vec![BarrierState::default(); BARRIERS],

@@ -237,8 +237,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if !ast.entry {
             self.globals.shared_bytes = self.shared_top;
         }
-        if problems.is_empty() {
-            find_meeting_points(&mut self.out);
+        if problems.is_empty() && !find_meeting_points(&mut self.out) {
+            let kind = PtxProblemKind::Limit { what: "branches that go everywhere", limit: 1 << 22 };
+            problems.push(PtxProblem { line: ast.line, kind });
         }
         self.out
     }
