@@ -296,7 +296,7 @@ fn range(
         let at = shared_offset(&cx.block.shared, space, at, bytes, align).map_err(fail)?;
         return Ok(Range { space, at });
     }
-    if at % align.max(1) != 0 {
+    if !at.is_multiple_of(align.max(1)) {
         return Err(fail(Reason::Misaligned));
     }
     if bytes > 0 {

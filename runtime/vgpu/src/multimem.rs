@@ -28,7 +28,7 @@ pub(crate) fn execute(
         let fail = |cx: &Context<'_>, reason| {
             access_fault(cx, site, (space, at[lane], size), kind, Failure { lane, reason })
         };
-        if at[lane] % size != 0 {
+        if !at[lane].is_multiple_of(size) {
             return Err(fail(cx, Reason::Misaligned));
         }
         let places = cx.memory.members(at[lane], size).map_err(|reason| fail(cx, reason))?;

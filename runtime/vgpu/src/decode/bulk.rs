@@ -31,9 +31,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 Async::Wait { bulk: true, read: true, pending: self.pending(inst)? }
             }
             ["cp", "async", "mbarrier", "arrive", rest @ ..] => self.async_arrive(inst, rest)?,
-            ["cp", "async", "bulk", "prefetch", "L2", "global", rest @ ..]
-                if rest.iter().all(|p| hint(p)) =>
-            {
+            ["cp", "async", "bulk", "prefetch", "L2", "global", rest @ ..] if rest.iter().all(hint) => {
                 self.address(inst, 0)?;
                 self.src(inst, 1, Bank::B32)?;
                 self.push(Op::Nop);
