@@ -94,6 +94,8 @@ pub(crate) struct Refused {
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) rank: usize,
+    /// Number of the block among all that its worker has started.
+    pub(crate) number: u32,
     /// Number of the launch in the machine.
     pub(crate) launch: usize,
     pub(crate) module: Arc<Module>,

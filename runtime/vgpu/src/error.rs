@@ -325,6 +325,12 @@ pub enum Fault {
         /// What is wrong.
         reason: &'static str,
     },
+    /// Two accesses that nothing puts in order.
+    #[error("data race on {0}")]
+    Race(Box<crate::model::Race>),
+    /// A packet that was written again before its reader was done with it.
+    #[error("slot reuse of {0}")]
+    SlotReuse(Box<crate::model::SlotReuse>),
     /// `trap`.
     #[error("trap: {0}")]
     Trap(Box<Place>),
@@ -449,9 +455,9 @@ pub enum RequestError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// A race check where it cannot be had.
-    #[error("race checks: {reason}")]
-    RaceCheck {
+    /// A check where it cannot be had.
+    #[error("checks: {reason}")]
+    Check {
         /// Why.
         reason: &'static str,
     },
@@ -499,6 +505,8 @@ impl Fault {
             | Fault::Barrier { place, .. }
             | Fault::Value { place, .. }
             | Fault::CallDepth { place, .. } => Some(place),
+            Fault::Race(race) => Some(&mut race.second.place),
+            Fault::SlotReuse(reuse) => Some(&mut reuse.second.place),
             Fault::Hang { .. } | Fault::InstructionLimit { .. } | Fault::Request(_) => None,
         }
     }

@@ -369,13 +369,16 @@ impl Warp {
                         regs.put(d, active, &[now as u32; LANES]);
                     }
                 }
-                Op::Fence { .. } | Op::ProxyFence(_) | Op::MbarrierInitFence => {
+                Op::Fence { order, scope } => {
                     if !cx.board.alone() {
                         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                     }
-                    cx.event(function, *pc, index, Event::Fence { mask: active })?;
+                    cx.event(function, *pc, index, Event::Fence { order, scope, mask: active })?;
                 }
-                Op::Nop => {}
+                Op::ProxyFence(kind) => {
+                    cx.event(function, *pc, index, Event::ProxyFence { kind, mask: active })?;
+                }
+                Op::MbarrierInitFence | Op::Nop => {}
                 Op::Nanosleep => {
                     // Others run meanwhile.
                     *pc += 1;

@@ -29,8 +29,8 @@ pub(crate) enum Order {
     SeqCst,
 }
 
-/// Who sees the order of an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Who sees the order of an access; the wider the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     Cta,
     Gpu,
@@ -48,7 +48,6 @@ pub(crate) struct Access {
     #[expect(dead_code, reason = "for the memory model")]
     pub(crate) whole: bool,
     pub(crate) order: Order,
-    #[cfg_attr(not(test), expect(dead_code, reason = "read by observers"))]
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
     pub(crate) bank: Bank,
@@ -455,12 +454,10 @@ pub(crate) enum Op {
         d: Reg,
     },
     Fence {
-        #[expect(dead_code, reason = "for the memory model")]
         order: Order,
-        #[expect(dead_code, reason = "for the memory model")]
         scope: Scope,
     },
-    ProxyFence(#[expect(dead_code, reason = "for the memory model")] ProxyKind),
+    ProxyFence(ProxyKind),
     /// Makes the initialization of mbarriers visible to the asynchronous proxy.
     MbarrierInitFence,
     /// The register must be 0, the number of the only block of a cluster.
@@ -558,6 +555,8 @@ pub(crate) struct Param {
 pub(crate) struct Function {
     pub(crate) name: Arc<str>,
     pub(crate) entry: bool,
+    /// Number of its first instruction in the module.
+    pub(crate) first: u32,
     pub(crate) code: Vec<Inst>,
     pub(crate) layout: Layout,
     pub(crate) lines: Vec<SourceLine>,

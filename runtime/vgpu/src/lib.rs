@@ -79,6 +79,7 @@ mod lexer;
 mod machine;
 mod mbarrier;
 mod memory;
+mod model;
 mod module;
 mod multimem;
 mod observe;
@@ -100,5 +101,6 @@ pub use error::{
 pub use hang::{Polled, Waiting, WaitsFor};
 pub use launch::Launch;
 pub use machine::{Config, Execution, Machine, Outcome, Policy, Statistics, Status};
+pub use model::{Check, Layout, Party, Race, RaceReason, SlotReuse, Stale};
 pub use module::Module;
 pub use tally::LinkStatistics;

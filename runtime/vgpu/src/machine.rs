@@ -4,11 +4,12 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::board::{Board, Stop};
-use crate::error::{Fault, RequestError};
+use crate::error::{AccessKind, Fault, RequestError};
 use crate::launch::{Launch, Prepared};
 use crate::memory::{MAX_RANKS, Memory};
+use crate::model::{Check, Layout, Memory as Place, Model};
 use crate::module::Module;
-use crate::observe::Observer;
+use crate::observe::Observers;
 use crate::tally::LinkStatistics;
 use crate::worker::{Shared, Worker};
 
@@ -44,8 +45,8 @@ pub struct Config {
     pub ranks: usize,
     /// On how many threads ranks run.
     pub execution: Execution,
-    /// Looks for accesses that race; needs [`Execution::Deterministic`].
-    pub race_check: bool,
+    /// Checks the PTX memory model; needs [`Execution::Deterministic`].
+    pub check: Option<Check>,
     /// Decides every choice of the scheduler: on one thread, the same seed gives the same run.
     pub seed: u64,
     /// Order of warps.
@@ -63,7 +64,7 @@ impl Default for Config {
         Config {
             ranks: 1,
             execution: Execution::default(),
-            race_check: false,
+            check: None,
             seed: 0,
             policy: Policy::default(),
             quantum: 64,
@@ -127,7 +128,7 @@ pub struct Machine {
     pub(crate) workers: Vec<Worker>,
     launches: usize,
     loaded: Vec<(usize, Arc<Module>, Arc<[u64]>)>,
-    pub(crate) observer: Option<Box<dyn Observer>>,
+    pub(crate) observers: Observers,
 }
 
 impl Machine {
@@ -146,19 +147,18 @@ impl Machine {
                 .map_or(1, NonZeroUsize::get)
                 .min(config.ranks),
         };
-        if config.race_check {
-            let reason = match config.execution {
-                Execution::Deterministic => "this machine cannot check for races",
-                Execution::Parallel { .. } => "races are looked for on one thread only",
-            };
-            return Err(RequestError::RaceCheck { reason });
+        if config.check.is_some() && config.execution != Execution::Deterministic {
+            return Err(RequestError::Check { reason: "the memory model is checked on one thread only" });
         }
         Ok(Machine {
             memory: Memory::new(config.ranks, threads > 1),
             workers: (0..threads).map(|number| Worker::new(number, threads, &config)).collect(),
             launches: 0,
             loaded: Vec::new(),
-            observer: None,
+            observers: Observers {
+                model: config.check.map(|check| Box::new(Model::new(check, config.ranks, config.seed))),
+                others: Vec::new(),
+            },
             config,
         })
     }
@@ -201,7 +201,28 @@ impl Machine {
     /// # Errors
     /// The address does not begin a live allocation.
     pub fn free(&mut self, address: u64) -> Result<(), RequestError> {
-        self.memory.free(address)
+        let id = self.memory.locate(address);
+        self.memory.free(address)?;
+        if let (Some(model), Some(id)) = (&mut self.observers.model, id) {
+            model.forget(Place::Global(id));
+        }
+        Ok(())
+    }
+
+    /// Declares bytes of an allocation to hold packets: a packet that is written again before its reader has read it
+    /// is a fault, if the machine checks the memory model.
+    ///
+    /// # Errors
+    /// [`Fault::OutOfBounds`], [`Fault::UseAfterFree`].
+    pub fn packets(&mut self, address: u64, bytes: u64, layout: Layout) -> Result<(), Fault> {
+        let bad = |reason| self.memory.bad_access(AccessKind::Store, address, bytes, reason);
+        let id = self.memory.resolve(address, bytes).map_err(bad)?;
+        let found = self.memory.get(id);
+        let from = address - found.bytes.origin(found.base);
+        if let Some(model) = &mut self.observers.model {
+            model.declare_packets(Place::Global(id), from, bytes, layout);
+        }
+        Ok(())
     }
 
     /// Writes bytes into one allocation.
@@ -292,7 +313,15 @@ impl Machine {
 
     /// Drops all launches, running or queued.
     pub fn abandon(&mut self) {
+        self.settle();
         self.workers.iter_mut().for_each(Worker::abandon);
+    }
+
+    /// Nothing runs, so what happened so far is known to all that follows.
+    fn settle(&mut self) {
+        if let Some(model) = &mut self.observers.model {
+            model.settle();
+        }
     }
 
     /// Executes everything that has been launched.
@@ -303,7 +332,7 @@ impl Machine {
         self.workers.iter_mut().for_each(|worker| worker.tally.restart());
         let board = Board::new(self.workers.iter().map(|worker| &worker.tally));
         let shared = Shared { config: &self.config, memory: &self.memory, board: &board };
-        let mut observer = self.observer.as_deref_mut();
+        let mut observer = self.observers.active();
         std::thread::scope(|scope| {
             // The last one that has something to do runs here.
             let mut here: Option<&mut Worker> = None;
@@ -327,7 +356,10 @@ impl Machine {
             statistics.links.iter_mut().zip(&tally.links).for_each(|(sum, &link)| *sum += link);
         }
         let fault = match board.into_stop() {
-            None => return Ok(Outcome { status: Status::Completed, statistics }),
+            None => {
+                self.settle();
+                return Ok(Outcome { status: Status::Completed, statistics });
+            }
             Some(Stop::Watched(address)) => {
                 return Ok(Outcome { status: Status::Watched { address }, statistics });
             }

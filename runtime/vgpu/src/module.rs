@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ast::{Init, Var};
 use crate::decode::decode;
-use crate::error::{PtxError, PtxProblem, PtxProblemKind, Space};
+use crate::error::{PtxError, PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::isa::Function;
 use crate::parser::parse;
 
@@ -41,7 +41,7 @@ impl Module {
     /// instruction and operand that the machine does not know.
     pub fn parse(text: &str) -> Result<Module, PtxError> {
         let ast = parse(text).map_err(|problem| PtxError { problems: vec![problem] })?;
-        let functions = decode(&ast).map_err(|problems| PtxError { problems })?;
+        let mut functions = decode(&ast).map_err(|problems| PtxError { problems })?;
         let vars: Vec<&Var<'_>> = ast.vars.iter().filter(|v| v.space != Space::Shared).collect();
         let numbers: FxHashMap<&str, usize> = vars.iter().enumerate().map(|(i, v)| (v.name, i)).collect();
         let mut variables = Vec::new();
@@ -85,7 +85,23 @@ impl Module {
                 relocations,
             });
         }
-        if problems.is_empty() { Ok(Module { functions, variables }) } else { Err(PtxError { problems }) }
+        if !problems.is_empty() {
+            return Err(PtxError { problems });
+        }
+        let mut next = 0;
+        for function in &mut functions {
+            function.first = next;
+            next += function.code.len() as u32;
+        }
+        Ok(Module { functions, variables })
+    }
+
+    /// The PTX line and the source line of an instruction, by its number in the module.
+    pub(crate) fn lines(&self, site: u32) -> (u32, Option<SourceLine>) {
+        let number = self.functions.partition_point(|f| f.first <= site) - 1;
+        let function = &self.functions[number];
+        let inst = &function.code[(site - function.first) as usize];
+        (inst.line, function.lines.get(inst.loc as usize).cloned())
     }
 
     /// Names of the kernels, in the order of the text.

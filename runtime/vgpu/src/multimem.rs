@@ -8,7 +8,7 @@ use crate::exec::Context;
 use crate::float::{Format, Round, format, narrow};
 use crate::floatop::{self, FloatKind, FloatOp};
 use crate::isa::{Access, AtomOp, Function, Multimem, MultimemKind};
-use crate::memory::{Reason, after, before};
+use crate::memory::{AllocationId, Reason, after, before};
 use crate::observe::{Site, Touch};
 use crate::reach::{access_fault, addresses};
 use crate::regs::{LANES, Lanes, Regs};
@@ -34,8 +34,8 @@ pub(crate) fn execute(
         let places = cx.memory.members(at[lane], size).map_err(|reason| fail(cx, reason))?;
         let mut values: Vec<Vec<u8>> = Vec::new();
         for place in places {
-            observe(cx, site, m, kind, place, lane)?;
             let id = cx.memory.resolve(place, size).map_err(|reason| fail(cx, reason))?;
+            observe(cx, site, m, (place, id), lane, None)?;
             let found = cx.memory.get(id);
             let offset = (place - found.bytes.origin(found.base)) as usize;
             let rank = cx.block.rank;
@@ -71,6 +71,7 @@ pub(crate) fn execute(
                 }
             }
             if m.kind != MultimemKind::LoadReduce {
+                observe(cx, site, m, (place, id), lane, Some(regs))?;
                 cx.tally.epoch += 1;
                 if cx.tally.watch_hit.is_none() && cx.memory.watches(place, size) {
                     cx.tally.watch_hit = Some(place);
@@ -103,28 +104,34 @@ impl MultimemKind {
     }
 }
 
-/// Tells the observer of the access to one rank's memory.
+/// Tells the observer of the access to one rank's memory: before it, and behind a change with the registers.
 fn observe(
     cx: &mut Context<'_>,
     (function, pc, warp): (&Function, u32, u32),
     m: &Multimem,
-    kind: AccessKind,
-    place: u64,
+    (place, id): (u64, AllocationId),
     lane: usize,
+    done: Option<&mut Regs>,
 ) -> Result<(), Fault> {
     let addresses: Lanes<u64> = [place; LANES];
     let access = Access { space: Space::Global, ..m.access };
     let site = Site { memory: cx.memory, block: cx.block, warp, function, pc };
-    match &mut cx.observer {
-        Some(observer) => observer.touch(&Touch {
-            site,
-            kind,
-            access: &access,
-            space: Space::Global,
-            addresses: &addresses,
-            mask: 1 << lane,
-        }),
-        None => Ok(()),
+    let Some(observer) = &mut cx.observer else { return Ok(()) };
+    let found = cx.memory.get(id);
+    let touch = Touch {
+        site,
+        kind: m.kind.access(),
+        access: &access,
+        space: Space::Global,
+        addresses: &addresses,
+        mask: 1 << lane,
+        allocation: Some(id),
+        bytes: &found.bytes,
+        origin: found.bytes.origin(found.base),
+    };
+    match done {
+        None => observer.touch(&touch),
+        Some(regs) => observer.done(&touch, regs, &[]).map(|_| ()),
     }
 }
 

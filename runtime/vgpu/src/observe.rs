@@ -8,13 +8,13 @@ use std::fmt;
 
 use crate::block::Block;
 use crate::error::{AccessKind, Fault, Place, Space};
-use crate::isa::{Access, Function};
-use crate::memory::Memory;
+use crate::isa::{Access, Function, Order, ProxyKind, Scope};
+use crate::memory::{AllocationId, Bytes, Memory};
+use crate::model::Model;
 use crate::regs::{LANES, Lanes, Reg, Regs};
 
 /// The instruction of a warp at which something happens.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(test), expect(dead_code, reason = "read by observers"))]
 pub(crate) struct Site<'e> {
     pub(crate) memory: &'e Memory,
     pub(crate) block: &'e Block,
@@ -40,7 +40,6 @@ impl Site<'_> {
 
 /// Lanes of a warp access one allocation, or the shared memory of their block.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(test), expect(dead_code, reason = "read by observers"))]
 pub(crate) struct Touch<'e> {
     pub(crate) site: Site<'e>,
     pub(crate) kind: AccessKind,
@@ -50,19 +49,24 @@ pub(crate) struct Touch<'e> {
     /// In that space; of the lanes of `mask` inside the allocation and aligned.
     pub(crate) addresses: &'e Lanes<u64>,
     pub(crate) mask: u32,
+    /// The allocation, for global memory.
+    pub(crate) allocation: Option<AllocationId>,
+    /// Its bytes, or the block's, and the address of offset 0.
+    pub(crate) bytes: &'e Bytes,
+    pub(crate) origin: u64,
 }
 
 /// What warps do besides accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The instruction, executed by lanes of `mask`, is a fence or has no effect at all.
-    Fence { mask: u32 },
-    /// Lanes of `mask` arrive at a barrier of their block.
-    Arrive { barrier: u32, mask: u32 },
+    /// Lanes of `mask` execute a fence.
+    Fence { order: Order, scope: Scope, mask: u32 },
+    /// Lanes of `mask` execute a fence of a proxy.
+    ProxyFence { kind: ProxyKind, mask: u32 },
+    /// Lanes of `mask` arrive at a barrier of their block, and wait for it unless they only arrive.
+    Arrive { barrier: u32, mask: u32, waits: bool },
     /// That arrival has completed the barrier: all who wait there go on.
     Complete { barrier: u32 },
-    /// Lanes of `mask` have met at an instruction that they execute together.
-    WarpSync { mask: u32 },
     /// A lane changes the mbarrier at an offset in shared memory, which may end its phase. What it is stands in the
     /// instruction.
     MbarrierChange { lane: u32, address: u64, completes: bool },
@@ -72,17 +76,70 @@ pub(crate) enum Event {
     Copy { lane: u32, to: (Space, u64), from: (Space, u64), bytes: u64 },
     /// A lane's earlier copies of one kind, as far as the instruction says, are complete, or have been read.
     CopyWait { lane: u32, bulk: bool, read: bool },
+    /// Lanes of `mask`, of those that are `live`, have met at a `bar.warp.sync`.
+    WarpSync { mask: u32, live: u32 },
 }
 
 pub(crate) trait Observer: fmt::Debug + Send {
     /// Lanes are about to access memory.
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault>;
-    /// A load or an atomic has given the values that now are in the registers, the first one of the vector in the
-    /// first register; registers that an instruction does not have are `NO_REG`.
-    fn loaded(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<(), Fault>;
+    /// The access has taken place; atomics come one lane at a time. What a load gave is in the registers, the first
+    /// value of the vector in the first one; registers that an instruction does not have are `NO_REG`. Says whether the
+    /// observer has replaced any.
+    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault>;
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault>;
     fn block_starts(&mut self, block: &Block);
     fn block_ends(&mut self, block: &Block);
+    /// The last block of a launch has ended, of which this is one.
+    fn launch_ends(&mut self, block: &Block);
+}
+
+/// All that observe a machine.
+#[derive(Debug, Default)]
+pub(crate) struct Observers {
+    pub(crate) model: Option<Box<Model>>,
+    pub(crate) others: Vec<Box<dyn Observer>>,
+}
+
+impl Observers {
+    /// Those there are, as one.
+    pub(crate) fn active(&mut self) -> Option<&mut (dyn Observer + 'static)> {
+        if self.others.is_empty() {
+            return self.model.as_deref_mut().map(|model| model as &mut (dyn Observer + 'static));
+        }
+        Some(self)
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = &mut dyn Observer> {
+        let model = self.model.iter_mut().map(|model| &mut **model as &mut dyn Observer);
+        model.chain(self.others.iter_mut().map(|other| &mut **other as &mut dyn Observer))
+    }
+}
+
+impl Observer for Observers {
+    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
+        self.each().try_for_each(|observer| observer.touch(touch))
+    }
+
+    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+        self.each().try_fold(false, |replaced, observer| Ok(replaced | observer.done(touch, regs, to)?))
+    }
+
+    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
+        self.each().try_for_each(|observer| observer.event(site, event))
+    }
+
+    fn block_starts(&mut self, block: &Block) {
+        self.each().for_each(|observer| observer.block_starts(block));
+    }
+
+    fn block_ends(&mut self, block: &Block) {
+        self.each().for_each(|observer| observer.block_ends(block));
+    }
+
+    fn launch_ends(&mut self, block: &Block) {
+        self.each().for_each(|observer| observer.launch_ends(block));
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use crate::error::{AccessKind, BadAccess, Fault, Space};
 use crate::exec::Context;
 use crate::hang::{Read, Watcher};
 use crate::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function};
-use crate::memory::{Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT};
+use crate::memory::{
+    AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
+};
 use crate::observe::{Site, Touch};
 use crate::regs::{LANES, Lanes, NO_REG, Reg, Regs};
 
@@ -46,8 +48,8 @@ struct Part<'r> {
     bytes: &'r Bytes,
     origin: u64,
     mask: u32,
-    /// Whose memory it is, for memory of ranks.
-    rank: Option<usize>,
+    /// For memory of ranks.
+    allocation: Option<AllocationId>,
 }
 
 /// The memory of one activation of a warp.
@@ -159,10 +161,14 @@ impl MemoryOp<'_, '_> {
         let (kind, size) = (what.kind(), access.bytes());
         let Context { memory, tally, block, observer, .. } = &mut *self.cx;
         let (memory, block) = (*memory, &**block);
-        let part = match reach(memory, block, self.own, space, kind, at, mask, size) {
+        let mut part = match reach(memory, block, self.own, space, kind, at, mask, size) {
             Ok(part) => part,
             Err(failure) => return Err(self.failed(access, kind, space, failure, at[failure.lane])),
         };
+        // Each lane's atomic is seen by those of the next ones.
+        if observer.is_some() && kind == AccessKind::Atomic {
+            part.mask = 1 << part.mask.trailing_zeros();
+        }
         let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
         let touch = || Touch {
             site: Site { memory, block, warp: self.index, function: self.function, pc: self.pc },
@@ -171,11 +177,14 @@ impl MemoryOp<'_, '_> {
             space: if space == Space::Shared { Space::Shared } else { Space::Global },
             addresses: at,
             mask: part.mask,
+            allocation: part.allocation,
+            bytes: part.bytes,
+            origin: part.origin,
         };
         if let Some(observer) = &mut observed {
             observer.touch(&touch())?;
         }
-        let Part { bytes, origin, mask, rank } = part;
+        let Part { bytes, origin, mask, allocation } = part;
         let served = match what {
             What::Load(dst) => load(access, bytes, origin, at, mask, regs, dst).map(|()| false),
             What::Store(src) => Ok(store(access, bytes, origin, at, mask, regs, src)),
@@ -183,18 +192,20 @@ impl MemoryOp<'_, '_> {
             What::AtomicVector(atom) => atomic_elements(atom, bytes, origin, at, mask, regs),
         };
         if let (Some(observer), Ok(_)) = (observed, &served) {
-            match what {
-                What::Load(dst) => observer.loaded(&touch(), regs, &dst[..access.count.into()])?,
-                What::Atomic(_, d, _) => observer.loaded(&touch(), regs, &[d])?,
-                What::AtomicVector(atom) => observer.loaded(&touch(), regs, &atom.d)?,
-                What::Store(_) => {}
-            }
+            let to = match &what {
+                What::Load(dst) => &dst[..access.count.into()],
+                What::Atomic(_, d, _) => std::slice::from_ref(d),
+                What::AtomicVector(atom) => &atom.d,
+                What::Store(_) => &[],
+            };
+            // A wait that was given an old value is not at its end.
+            tally.epoch += u64::from(observer.done(&touch(), regs, to)?);
         }
         match served {
             Ok(changed) => tally.epoch += u64::from(changed),
             Err(failure) => return Err(self.failed(access, kind, space, failure, at[failure.lane])),
         }
-        if let Some(rank) = rank {
+        if let Some((rank, _)) = allocation {
             self.count(kind, at, mask, size, rank);
         }
         Ok(mask)
@@ -323,7 +334,7 @@ fn reach<'r>(
     let all = |bytes: &'r Bytes, mask: u32, first: u64| {
         let inside = lanes_inside(at, mask, first, bytes.len() as u64, size);
         if inside == mask {
-            Ok(Part { bytes, origin: bytes.origin(first), mask, rank: None })
+            Ok(Part { bytes, origin: bytes.origin(first), mask, allocation: None })
         } else {
             let lane = (mask & !inside).trailing_zeros() as usize;
             Err(Failure { lane, reason: Reason::OutOfBounds })
@@ -337,7 +348,12 @@ fn reach<'r>(
                 return Err(Failure { lane, reason: Reason::ReadOnly });
             }
             let mask = lanes_inside(at, mask, found.base, found.len, size);
-            Ok(Part { bytes: &found.bytes, origin: found.bytes.origin(found.base), mask, rank: Some(id.0) })
+            Ok(Part {
+                bytes: &found.bytes,
+                origin: found.bytes.origin(found.base),
+                mask,
+                allocation: Some(id),
+            })
         }
         Space::Shared => all(&block.shared, mask, 0),
         // Each lane has its own memory; the compiler keeps track of what is written.
@@ -352,7 +368,7 @@ fn reach<'r>(
                 return Err(Failure { lane, reason: Reason::OutOfBounds });
             }
             let origin = FRAME_PARAMS.wrapping_sub((lane * (own.params.len() / LANES)) as u64);
-            Ok(Part { bytes: own.params, origin, mask: inside, rank: None })
+            Ok(Part { bytes: own.params, origin, mask: inside, allocation: None })
         }
     }
 }

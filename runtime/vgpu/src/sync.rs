@@ -38,7 +38,11 @@ impl Warp {
                 let waiting = self.progress.splits[s];
                 let here = self.gathered(&waiting);
                 if here & self.needed(&waiting) == self.needed(&waiting) {
-                    cx.event(function, split.pc, self.index, Event::WarpSync { mask: here })?;
+                    // Only this one orders memory; shuffles and votes do not (PTX ISA, `bar.warp.sync`).
+                    if let Collective::Sync = what {
+                        let met = Event::WarpSync { mask: here, live: self.live };
+                        cx.event(function, split.pc, self.index, met)?;
+                    }
                     collective(&mut self.progress.frames[split.frame].regs, what, here);
                     self.advance(split.frame, split.pc);
                 }
@@ -103,7 +107,8 @@ impl Warp {
         // The missing threads of a block's last warp count as arrived with the others.
         let threads = if here == self.lanes { LANES as u32 } else { here.count_ones() };
         let votes = if barrier.a.reg == NO_REG { 0 } else { pred(regs, barrier.a) & here };
-        cx.event(function, split.pc, self.index, Event::Arrive { barrier: id, mask: here })?;
+        let waits = barrier.mode != BarrierMode::Arrive;
+        cx.event(function, split.pc, self.index, Event::Arrive { barrier: id, mask: here, waits })?;
         let done = cx.block.arrive(id, expected, threads, barrier, (self.index, here, votes)).map_err(
             |refused| Fault::Barrier {
                 place: place(cx),

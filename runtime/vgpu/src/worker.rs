@@ -37,6 +37,8 @@ pub(crate) struct Worker {
     pub(crate) queues: Vec<(usize, VecDeque<Prepared>)>,
     pub(crate) blocks: Vec<Option<Block>>,
     pub(crate) warps: Vec<Warp>,
+    /// Blocks started.
+    started: u32,
     pub(crate) tally: Tally,
 }
 
@@ -50,6 +52,7 @@ impl Worker {
             queues: ranks.map(|rank| (rank, VecDeque::new())).collect(),
             blocks: Vec::new(),
             warps: Vec::new(),
+            started: 0,
             tally: Tally::new(config.ranks),
         }
     }
@@ -212,6 +215,9 @@ impl Worker {
             {
                 launch.ended += 1;
                 if launch.ended == launch.blocks() {
+                    if let Some(observer) = observer {
+                        observer.launch_ends(block);
+                    }
                     queue.pop_front();
                 }
             }
@@ -234,6 +240,7 @@ impl Worker {
                 let shape = Shape { grid: launch.grid, block: coordinates, threads: launch.threads };
                 let block = Block {
                     rank: *rank,
+                    number: self.started,
                     launch: launch.number,
                     module: launch.module.clone(),
                     kernel: launch.kernel.clone(),
@@ -250,6 +257,7 @@ impl Worker {
                     live_warps: shape.warps(),
                     exited: 0,
                 };
+                self.started = self.started.wrapping_add(1);
                 let slot = match self.blocks.iter().position(Option::is_none) {
                     Some(free) => free,
                     None => {

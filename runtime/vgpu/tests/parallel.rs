@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::time::Instant;
 
 use common::{Gpu, MESSAGES, kernel};
-use quadrille_vgpu::{Config, Execution, Fault, Machine, RequestError, Status, WaitsFor};
+use quadrille_vgpu::{Check, Config, Execution, Fault, Machine, RequestError, Status, WaitsFor};
 
 fn parallel(ranks: usize, threads: usize) -> Config {
     let execution = Execution::Parallel { threads: NonZeroUsize::new(threads) };
@@ -194,6 +194,6 @@ fn watched_stores_and_limits_stop_all_threads() {
 
 #[test]
 fn races_are_looked_for_on_one_thread_only() {
-    let refused = Machine::new(Config { race_check: true, ..parallel(2, 2) }).map(drop);
-    assert!(matches!(refused, Err(RequestError::RaceCheck { .. })), "{refused:?}");
+    let refused = Machine::new(Config { check: Some(Check::default()), ..parallel(2, 2) }).map(drop);
+    assert!(matches!(refused, Err(RequestError::Check { .. })), "{refused:?}");
 }

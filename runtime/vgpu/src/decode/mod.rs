@@ -174,6 +174,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         ast: &'m AstFunction<'a>,
     ) -> Self {
         let out = Function {
+            first: 0,
             name: ast.name.into(),
             entry: ast.entry,
             code: Vec::new(),

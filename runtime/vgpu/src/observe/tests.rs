@@ -36,14 +36,14 @@ impl Observer for Recorder {
         }
     }
 
-    fn loaded(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<(), Fault> {
-        if touch.access.order == Order::Acquire && to[0] != NO_REG {
+    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+        if touch.kind != AccessKind::Store && touch.access.order == Order::Acquire && to[0] != NO_REG {
             for lane in crate::access::lanes(touch.mask) {
                 let value = regs.read(touch.access.bank, to[0], lane);
                 regs.write(touch.access.bank, to[0], lane, value + 1000);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
@@ -58,6 +58,10 @@ impl Observer for Recorder {
     fn block_ends(&mut self, block: &Block) {
         self.note(format!("block {} ends", block.shape.linear()));
     }
+
+    fn launch_ends(&mut self, block: &Block) {
+        self.note(format!("launch {} ends", block.launch));
+    }
 }
 
 fn run(body: &str) -> (Result<(), Fault>, Vec<String>, Vec<u8>) {
@@ -67,7 +71,7 @@ fn run(body: &str) -> (Result<(), Fault>, Vec<String>, Vec<u8>) {
     );
     let mut machine = Machine::new(Config::default()).unwrap();
     let log = Log::default();
-    machine.observer = Some(Box::new(Recorder { log: log.clone() }));
+    machine.observers.others.push(Box::new(Recorder { log: log.clone() }));
     let at = machine.alloc_zeroed(0, 64, 8, "data").unwrap();
     let launch = Launch {
         rank: 0,
@@ -88,21 +92,23 @@ fn run(body: &str) -> (Result<(), Fault>, Vec<String>, Vec<u8>) {
 fn all_that_warps_do_is_seen_and_loads_can_be_replaced() {
     let body = "ld.acquire.sys.global.u32 %r1, [%rd1+4];\nst.shared.u32 [tile+8], %r1;\nfence.acq_rel.sys;\n\
                 bar.warp.sync 0xffffffff;\nbar.sync 1, 32;\nmov.u32 %r2, %tid.x;\nsetp.eq.u32 %p1, %r2, 3;\n\
-                @%p1 st.u32 [%rd1], %r1;\n@%p1 atom.global.add.u32 %r3, [%rd1+8], 5;\nld.shared.u32 %r4, [tile+8];";
+                @%p1 st.u32 [%rd1], %r1;\n@%p1 atom.global.add.u32 %r3, [%rd1+8], 5;\nshfl.sync.idx.b32 %r4, %r1, 0, 31, 0xffffffff;\n\
+                ld.shared.u32 %r4, [tile+8];";
     let (result, log, data) = run(body);
     result.unwrap();
     let expected = [
         "block 0 starts",
         "load global Acquire 4 0xffffffff line 8 warp 0",
         "store shared Weak 8 0xffffffff line 9 warp 0",
-        "Fence { mask: ffffffff } line 10 warp 0",
-        "WarpSync { mask: ffffffff } line 11 warp 0",
-        "Arrive { barrier: 1, mask: ffffffff } line 12 warp 0",
+        "Fence { order: AcqRel, scope: Sys, mask: ffffffff } line 10 warp 0",
+        "WarpSync { mask: ffffffff, live: ffffffff } line 11 warp 0",
+        "Arrive { barrier: 1, mask: ffffffff, waits: true } line 12 warp 0",
         "Complete { barrier: 1 } line 12 warp 0",
         "store global Weak 0 0x8 line 15 warp 0",
         "atomic global Relaxed 8 0x8 line 16 warp 0",
-        "load shared Weak 8 0xffffffff line 17 warp 0",
+        "load shared Weak 8 0xffffffff line 18 warp 0",
         "block 0 ends",
+        "launch 0 ends",
     ];
     assert_eq!(log, expected);
     assert_eq!(data[..4], 1000u32.to_le_bytes());

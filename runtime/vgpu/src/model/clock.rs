@@ -1,0 +1,368 @@
+//! What is known to have happened: happens-before in two levels, blocks and the warps inside them.
+//!
+//! The work of a warp is cut into *times*, that of a block into *phases* (full barriers). Knowledge of a block says "all
+//! phases before q", and, for warps of later phases, "all times before t", of all lanes or of some. So a barrier costs
+//! one number instead of one a thread, and what a single warp publishes without a barrier stays its own.
+
+use crate::regs::LANES;
+
+/// A stretch of a warp's work that nothing of the same warp divides: no release, no synchronization of lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Moment {
+    /// The block's number in the model.
+    pub(crate) block: u32,
+    pub(crate) phase: u32,
+    /// The warp's number in its block; asynchronous operations are warps of their own, with high numbers.
+    pub(crate) warp: u32,
+    pub(crate) time: u32,
+}
+
+/// Where a block ran: its rank, and the number of its launch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Home {
+    pub(crate) rank: u32,
+    pub(crate) launch: u32,
+}
+
+/// Of one warp: the times before `all`, and of `lanes` those before other bounds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct WarpKnown {
+    warp: u32,
+    /// The phase in which it was learnt; later bounds of phases make it superfluous.
+    phase: u32,
+    all: u32,
+    lanes: Vec<(u32, u32)>,
+}
+
+impl WarpKnown {
+    fn covers(&self, time: u32, lanes: u32) -> bool {
+        let missing =
+            |rest: u32, &(mask, before): &(u32, u32)| if time < before { rest & !mask } else { rest };
+        time < self.all || self.lanes.iter().fold(lanes, missing) == 0
+    }
+
+    fn join(&mut self, other: &WarpKnown) {
+        self.all = self.all.max(other.all);
+        self.phase = self.phase.max(other.phase);
+        for &(mask, before) in &other.lanes {
+            self.add(mask, before);
+        }
+        let all = self.all;
+        self.lanes.retain(|&(_, before)| before > all);
+    }
+
+    fn add(&mut self, mask: u32, before: u32) {
+        if before <= self.all || self.lanes.iter().any(|&(m, b)| b >= before && mask & !m == 0) {
+            return;
+        }
+        self.lanes.retain(|&(m, b)| b > before || m & !mask != 0);
+        match self.lanes.iter_mut().find(|(_, b)| *b == before) {
+            Some((m, _)) => *m |= mask,
+            None => self.lanes.push((mask, before)),
+        }
+    }
+}
+
+/// Of one block: all phases before `before`, and what is known of warps beyond.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct BlockKnown {
+    block: u32,
+    before: u32,
+    warps: Vec<WarpKnown>,
+}
+
+impl BlockKnown {
+    fn join(&mut self, other: &BlockKnown) {
+        self.before = self.before.max(other.before);
+        for theirs in &other.warps {
+            match self.warps.iter_mut().find(|w| w.warp == theirs.warp) {
+                Some(own) => own.join(theirs),
+                None => self.warps.push(theirs.clone()),
+            }
+        }
+        let before = self.before;
+        self.warps.retain(|w| w.phase >= before);
+    }
+
+    /// Whether joining `other` would change nothing.
+    fn includes(&self, other: &BlockKnown) -> bool {
+        let included = |theirs: &WarpKnown| {
+            theirs.phase < self.before
+                || self.warps.iter().any(|own| {
+                    own.warp == theirs.warp
+                        && own.all >= theirs.all
+                        && theirs.lanes.iter().all(|&(mask, before)| own.covers(before - 1, mask))
+                })
+        };
+        self.before >= other.before && other.warps.iter().all(included)
+    }
+}
+
+/// A set of moments that is closed under what came before each.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Knowledge {
+    /// By rank: its launches with numbers below this.
+    launches: Vec<u32>,
+    /// By ascending block.
+    blocks: Vec<BlockKnown>,
+}
+
+impl Knowledge {
+    /// Whether everything that `lanes` did at a moment is known.
+    pub(crate) fn covers(&self, moment: Moment, lanes: u32, home: Home) -> bool {
+        if self.launches.get(home.rank as usize).is_some_and(|&before| home.launch < before) {
+            return true;
+        }
+        let Ok(at) = self.blocks.binary_search_by_key(&moment.block, |b| b.block) else { return false };
+        let block = &self.blocks[at];
+        moment.phase < block.before
+            || block.warps.iter().any(|w| w.warp == moment.warp && w.covers(moment.time, lanes))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.launches.is_empty()
+    }
+
+    /// Adds everything that `other` knows.
+    pub(crate) fn join(&mut self, other: &Knowledge) {
+        if self.launches.len() < other.launches.len() {
+            self.launches.resize(other.launches.len(), 0);
+        }
+        for (own, theirs) in self.launches.iter_mut().zip(&other.launches) {
+            *own = (*own).max(*theirs);
+        }
+        for theirs in &other.blocks {
+            match self.blocks.binary_search_by_key(&theirs.block, |b| b.block) {
+                Ok(at) if self.blocks[at].includes(theirs) => {}
+                Ok(at) => self.blocks[at].join(theirs),
+                Err(at) => self.blocks.insert(at, theirs.clone()),
+            }
+        }
+    }
+
+    /// Adds all phases of a block before `phase`.
+    pub(crate) fn add_phases(&mut self, block: u32, phase: u32) {
+        self.add(&BlockKnown { block, before: phase, warps: Vec::new() });
+    }
+
+    /// Adds the times before `before` of lanes of a warp, learnt in `phase`.
+    pub(crate) fn add_lanes(&mut self, (block, phase, warp): (u32, u32, u32), lanes: u32, before: u32) {
+        let known = if lanes == u32::MAX {
+            WarpKnown { warp, phase, all: before, lanes: Vec::new() }
+        } else {
+            WarpKnown { warp, phase, all: 0, lanes: vec![(lanes, before)] }
+        };
+        self.add(&BlockKnown { block, before: 0, warps: vec![known] });
+    }
+
+    fn add(&mut self, known: &BlockKnown) {
+        match self.blocks.binary_search_by_key(&known.block, |b| b.block) {
+            Ok(at) => self.blocks[at].join(known),
+            Err(at) => self.blocks.insert(at, known.clone()),
+        }
+    }
+
+    /// Adds a rank's launches with numbers below `before`, and drops what that makes superfluous.
+    pub(crate) fn add_launches(&mut self, rank: u32, before: u32, home: impl Fn(u32) -> Home) {
+        let rank = rank as usize;
+        if self.launches.len() <= rank {
+            self.launches.resize(rank + 1, 0);
+        }
+        self.launches[rank] = self.launches[rank].max(before);
+        let launches = &self.launches;
+        self.blocks.retain(|b| {
+            let home = home(b.block);
+            launches.get(home.rank as usize).is_none_or(|&before| home.launch >= before)
+        });
+    }
+}
+
+/// Another way to the same bytes than by generic accesses to their own address: an order between both takes a fence
+/// of its own besides happens-before (PTX ISA, "Proxies").
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Proxy {
+    /// Bulk copies.
+    Async,
+    /// Another virtual address.
+    Alias,
+}
+
+/// What a thread knows, and which part of it fences of the proxies have put in order with their accesses.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct View {
+    pub(crate) known: Knowledge,
+    fenced: [Knowledge; 2],
+}
+
+impl View {
+    pub(crate) fn join(&mut self, other: &View) {
+        self.known.join(&other.known);
+        for (own, theirs) in self.fenced.iter_mut().zip(&other.fenced) {
+            if !theirs.is_empty() {
+                own.join(theirs);
+            }
+        }
+    }
+
+    /// The part that a fence of this proxy has put in order.
+    pub(crate) fn fenced(&self, proxy: Proxy) -> &Knowledge {
+        &self.fenced[proxy as usize]
+    }
+
+    pub(crate) fn fenced_mut(&mut self, proxy: Proxy) -> &mut Knowledge {
+        &mut self.fenced[proxy as usize]
+    }
+}
+
+/// What the lanes of a warp know of each other's work.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes {
+    /// All lanes know the times before this of all lanes.
+    pub(crate) converged: u32,
+    /// By knowing lane, then known lane: the times before this. Only after synchronizations of parts of the warp.
+    rows: Option<Box<[[u32; LANES]; LANES]>>,
+}
+
+impl Lanes {
+    pub(crate) fn new() -> Lanes {
+        Lanes { converged: 0, rows: None }
+    }
+
+    /// Whether `lane` knows what `lanes` did at `time`; what itself did it knows.
+    pub(crate) fn knows(&self, lane: usize, lanes: u32, time: u32) -> bool {
+        let others = lanes & !(1 << lane);
+        if time < self.converged || others == 0 {
+            return true;
+        }
+        let Some(rows) = &self.rows else { return false };
+        crate::access::lanes(others).all(|other| time < rows[lane][other])
+    }
+
+    /// All lanes have synchronized: the times before `time` are known to all.
+    pub(crate) fn converge(&mut self, time: u32) {
+        (self.converged, self.rows) = (time, None);
+    }
+
+    /// The lanes of `mask` have synchronized, and know of each other the times before `time`.
+    pub(crate) fn meet(&mut self, mask: u32, time: u32) {
+        let converged = self.converged;
+        let rows = self.rows.get_or_insert_with(|| Box::new([[converged; LANES]; LANES]));
+        let mut together = [converged; LANES];
+        for lane in crate::access::lanes(mask) {
+            for (all, own) in together.iter_mut().zip(&rows[lane]) {
+                *all = (*all).max(*own);
+            }
+        }
+        for lane in crate::access::lanes(mask) {
+            together[lane] = time;
+        }
+        for lane in crate::access::lanes(mask) {
+            rows[lane] = together;
+        }
+    }
+
+    /// Whether lanes know different things of each other.
+    pub(crate) fn divided(&self) -> bool {
+        self.rows.is_some()
+    }
+
+    /// Adds what `lane` knows of its warp (block, phase, number), without its own work since it last met others.
+    pub(crate) fn publish_others(&self, warp: (u32, u32, u32), lane: usize, to: &mut Knowledge) {
+        if self.converged > 0 {
+            to.add_lanes(warp, u32::MAX, self.converged);
+        }
+        if let Some(rows) = &self.rows {
+            for (other, &before) in rows[lane].iter().enumerate() {
+                if before > self.converged {
+                    to.add_lanes(warp, 1 << other, before);
+                }
+            }
+        }
+    }
+
+    /// Adds what `lane` knows of its warp at `time`, its own work up to now included.
+    pub(crate) fn publish(&self, warp: (u32, u32, u32), lane: usize, time: u32, to: &mut Knowledge) {
+        self.publish_others(warp, lane, to);
+        to.add_lanes(warp, 1 << lane, time + 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOME: Home = Home { rank: 0, launch: 0 };
+
+    fn at(block: u32, phase: u32, warp: u32, time: u32) -> Moment {
+        Moment { block, phase, warp, time }
+    }
+
+    #[test]
+    fn phases_cover_all_warps_and_lanes_only_themselves() {
+        let mut known = Knowledge::default();
+        known.add_phases(3, 2);
+        known.add_lanes((3, 2, 1), 0b10, 7);
+        assert!(known.covers(at(3, 1, 5, 99), u32::MAX, HOME));
+        assert!(!known.covers(at(3, 2, 5, 0), 1, HOME));
+        assert!(known.covers(at(3, 2, 1, 6), 0b10, HOME));
+        assert!(!known.covers(at(3, 2, 1, 7), 0b10, HOME));
+        assert!(!known.covers(at(3, 2, 1, 6), 0b11, HOME));
+        assert!(!known.covers(at(4, 0, 0, 0), 1, HOME));
+    }
+
+    #[test]
+    fn joining_is_a_union() {
+        let mut a = Knowledge::default();
+        a.add_lanes((1, 0, 0), 0b01, 5);
+        a.add_lanes((1, 0, 0), 0b10, 3);
+        let mut b = Knowledge::default();
+        b.add_lanes((1, 0, 0), u32::MAX, 2);
+        b.add_lanes((1, 0, 0), 0b10, 9);
+        b.add_phases(0, 1);
+        let mut both = a.clone();
+        both.join(&b);
+        let mut other = b.clone();
+        other.join(&a);
+        for lane in 0..3 {
+            for time in 0..10 {
+                let moment = at(1, 0, 0, time);
+                let either = a.covers(moment, 1 << lane, HOME) || b.covers(moment, 1 << lane, HOME);
+                assert_eq!(both.covers(moment, 1 << lane, HOME), either, "lane {lane}, time {time}");
+                assert_eq!(other.covers(moment, 1 << lane, HOME), either);
+            }
+        }
+        assert!(both.covers(at(0, 0, 9, 9), u32::MAX, HOME));
+        let before = both.clone();
+        both.join(&a);
+        assert_eq!(both, before);
+    }
+
+    #[test]
+    fn a_launch_that_has_ended_needs_no_blocks() {
+        let home = |block| Home { rank: 2, launch: block };
+        let mut known = Knowledge::default();
+        known.add_phases(0, 4);
+        known.add_phases(1, 1);
+        known.add_launches(2, 1, home);
+        assert!(known.covers(at(0, 9, 0, 0), 1, home(0)));
+        assert!(known.covers(at(1, 0, 0, 0), 1, home(1)) && !known.covers(at(1, 1, 0, 0), 1, home(1)));
+        assert_eq!(known.blocks.len(), 1);
+    }
+
+    #[test]
+    fn lanes_learn_of_those_they_meet() {
+        let mut lanes = Lanes::new();
+        assert!(lanes.knows(4, 1 << 4, 0) && !lanes.knows(4, 1 << 5, 0));
+        lanes.meet(0b0011, 1);
+        lanes.meet(0b0110, 2);
+        // Lane 2 has it from lane 1 what lane 0 did before they met, and not the other way round.
+        assert!(lanes.knows(2, 0b0011, 0) && !lanes.knows(0, 0b0100, 0));
+        assert!(!lanes.knows(2, 0b0001, 1) && lanes.knows(2, 0b0010, 1));
+        let mut known = Knowledge::default();
+        lanes.publish((0, 0, 0), 2, 6, &mut known);
+        assert!(known.covers(at(0, 0, 0, 0), 0b0111, HOME) && known.covers(at(0, 0, 0, 6), 0b0100, HOME));
+        assert!(!known.covers(at(0, 0, 0, 1), 0b0001, HOME));
+        lanes.converge(3);
+        assert!(lanes.knows(31, u32::MAX, 2) && !lanes.knows(31, 1, 3));
+    }
+}

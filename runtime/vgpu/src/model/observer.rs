@@ -1,0 +1,125 @@
+//! The model at the machine's hooks.
+
+use super::{Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
+use crate::block::Block;
+use crate::error::{AccessKind, Fault, Space};
+use crate::isa::{Access, ProxyKind};
+use crate::observe::{self, Event, Observer, Site};
+use crate::regs::{NO_REG, Reg, Regs};
+
+impl Model {
+    fn who(&self, site: &Site<'_>) -> Who {
+        Who { block: site.block.number - self.first, warp: site.warp }
+    }
+
+    fn touched<'t>(&self, touch: &observe::Touch<'t>) -> Touch<'t> {
+        let site = &touch.site;
+        Touch {
+            memory: match touch.allocation {
+                Some(id) => Memory::Global(id),
+                None => Memory::Shared(site.block.number - self.first),
+            },
+            base: touch.origin,
+            at: touch.addresses,
+            mask: touch.mask,
+            access: touch.access,
+            site: site.function.first + site.pc,
+            path: Path::OWN,
+        }
+    }
+
+    #[cold]
+    fn refused(&self, touch: &observe::Touch<'_>, refusal: Refusal) -> Fault {
+        let near = |space, address| match space {
+            Space::Global => touch.site.memory.near(address),
+            _ => None,
+        };
+        match refusal {
+            Refusal::Race(mut race) => {
+                race.near = near(race.space, race.address);
+                Fault::Race(race)
+            }
+            Refusal::SlotReuse(mut reuse) => {
+                reuse.near = near(reuse.space, reuse.address);
+                Fault::SlotReuse(reuse)
+            }
+        }
+    }
+}
+
+fn home(block: &Block) -> Home {
+    Home { rank: block.rank as u32, launch: block.launch as u32 }
+}
+
+/// An element of an access, as it lies in a register.
+fn widened(access: &Access, value: u64) -> u64 {
+    let unused = 64 - 8 * access.ty.bytes().min(8) as u32;
+    if access.ty.signed() { ((value << unused) as i64 >> unused) as u64 } else { value }
+}
+
+impl Observer for Model {
+    fn touch(&mut self, touch: &observe::Touch<'_>) -> Result<(), Fault> {
+        let who = self.who(&touch.site);
+        let kind = match touch.kind {
+            AccessKind::Load => Kind::Load,
+            AccessKind::Store => Kind::Store,
+            AccessKind::Atomic => Kind::Atomic,
+        };
+        let checked = self.before(who, kind, &self.touched(touch), touch.bytes);
+        checked.map_err(|refusal| self.refused(touch, refusal))
+    }
+
+    fn done(&mut self, touch: &observe::Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+        let who = self.who(&touch.site);
+        let access = self.touched(touch);
+        match touch.kind {
+            AccessKind::Store => self.stored(who, &access, touch.bytes),
+            AccessKind::Atomic => self.modified(who, &access, touch.bytes),
+            AccessKind::Load => {
+                let instead = self.loaded(who, &access);
+                for &(lane, element, value) in &instead {
+                    if to[element] != NO_REG {
+                        regs.write(touch.access.bank, to[element], lane, widened(touch.access, value));
+                    }
+                }
+                return Ok(!instead.is_empty());
+            }
+        }
+        Ok(false)
+    }
+
+    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
+        let who = self.who(&site);
+        match event {
+            Event::Fence { order, scope, mask } => self.fence(who, mask, order, scope),
+            Event::ProxyFence { kind: ProxyKind::Alias, mask } => self.fence_proxy(who, mask, Proxy::Alias),
+            Event::ProxyFence { mask, .. } => self.fence_proxy(who, mask, Proxy::Async),
+            Event::Arrive { barrier, mask, waits } => self.arrive(who, barrier, mask, waits),
+            Event::Complete { barrier } => {
+                let threads = site.block.shape.thread_count() - site.block.exited;
+                self.complete(who.block, barrier, threads);
+            }
+            Event::WarpSync { mask, live } => self.meet(who, mask, live),
+            Event::MbarrierChange { .. }
+            | Event::MbarrierWait { .. }
+            | Event::Copy { .. }
+            | Event::CopyWait { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn block_starts(&mut self, block: &Block) {
+        if self.blocks.is_empty() {
+            self.first = block.number;
+        }
+        self.start_block(home(block), &block.module, &block.kernel, block.shape);
+    }
+
+    fn block_ends(&mut self, block: &Block) {
+        self.end_block(block.number - self.first);
+    }
+
+    fn launch_ends(&mut self, block: &Block) {
+        self.end_launch(home(block));
+    }
+}

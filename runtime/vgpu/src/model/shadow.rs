@@ -1,0 +1,421 @@
+//! Who accessed what last: a cell for every four bytes of memory that kernels touch.
+
+use crate::error::Space;
+use crate::memory::AllocationId;
+use rustc_hash::FxHashMap;
+
+/// A memory that blocks or threads share.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Memory {
+    Global(AllocationId),
+    /// Of a block, by its number in the model.
+    Shared(u32),
+}
+
+impl Memory {
+    pub(crate) fn space(self) -> Space {
+        match self {
+            Memory::Global(_) => Space::Global,
+            Memory::Shared(_) => Space::Shared,
+        }
+    }
+}
+
+/// Who accessed a cell, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp {
+    /// Number of the moment; 0 stands for nobody.
+    pub(crate) epoch: u32,
+    pub(crate) lanes: u32,
+    /// Number of the instruction in its module.
+    pub(crate) site: u32,
+    pub(crate) how: How,
+    /// Which bytes of the cell.
+    pub(crate) bytes: u8,
+    /// By which way the bytes were reached: see [`Path`].
+    pub(crate) path: Path,
+}
+
+/// The virtual address and the proxy of an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Path(pub(crate) u8);
+
+impl Path {
+    /// Generic accesses to an allocation's own address.
+    pub(crate) const OWN: Path = Path(0);
+    const ASYNC: u8 = 1 << 7;
+
+    /// Generic accesses to another address, by its number from 1.
+    pub(crate) fn alias(number: u8) -> Path {
+        Path(number & !Path::ASYNC)
+    }
+
+    /// The same address, by asynchronous copies.
+    pub(crate) fn asynchronous(self) -> Path {
+        Path(self.0 | Path::ASYNC)
+    }
+
+    pub(crate) fn is_async(self) -> bool {
+        self.0 & Path::ASYNC != 0
+    }
+
+    pub(crate) fn address(self) -> u8 {
+        self.0 & !Path::ASYNC
+    }
+}
+
+/// What kind of access: bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct How(pub(crate) u16);
+
+impl How {
+    pub(crate) const WRITE: u16 = 1;
+    pub(crate) const READ: u16 = 2;
+    pub(crate) const STRONG: u16 = 4;
+    /// Scope of a strong access: 0 block, 1 GPU, 2 system.
+    const SCOPE: u32 = 3;
+    /// Logarithm of the element's bytes.
+    const SIZE: u32 = 5;
+    /// Which cell of the element this is.
+    const PART: u32 = 8;
+
+    pub(crate) fn new(kind: u16, strong: bool, scope: u16, bytes: u64) -> How {
+        let strong = if strong { How::STRONG } else { 0 };
+        How(kind | strong | scope << How::SCOPE | (bytes.trailing_zeros() as u16) << How::SIZE)
+    }
+
+    pub(crate) fn part(self, part: u16) -> How {
+        How(self.0 | part << How::PART)
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self.0 & How::WRITE != 0
+    }
+
+    pub(crate) fn reads(self) -> bool {
+        self.0 & How::READ != 0
+    }
+
+    pub(crate) fn strong(self) -> bool {
+        self.0 & How::STRONG != 0
+    }
+
+    pub(crate) fn scope(self) -> u16 {
+        self.0 >> How::SCOPE & 3
+    }
+
+    /// Bytes of the element, and the distance of this cell from its first one.
+    pub(crate) fn element(self) -> (u64, u64) {
+        (1 << (self.0 >> How::SIZE & 7), 4 * u64::from(self.0 >> How::PART))
+    }
+
+    /// Whether both are of elements that begin at the same byte and have the same size, their cells being the same.
+    pub(crate) fn same_element(self, bytes: u8, other: How, others: u8) -> bool {
+        self.0 >> How::SIZE == other.0 >> How::SIZE && bytes == others
+    }
+}
+
+const NOBODY: Stamp = Stamp { epoch: 0, lanes: 0, site: 0, how: How(0), bytes: 0, path: Path::OWN };
+
+/// How an earlier access stands to a new one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Relation {
+    /// It happened before.
+    Before,
+    /// Neither happened before the other, and that is admitted: two reads, or two strong accesses to one element whose
+    /// scopes include each other.
+    Apart,
+    /// A race.
+    Race,
+}
+
+/// The accesses to a cell that a new one has to be compared with.
+#[derive(Clone, Copy, Debug)]
+struct Cell {
+    write: Stamp,
+    read: Stamp,
+    /// Number of the list of further ones, plus 1.
+    more: u32,
+}
+
+const CELLS: usize = 256;
+/// Bytes of a page.
+const PAGE: u64 = 4 * CELLS as u64;
+
+#[derive(Clone, Debug)]
+struct Page {
+    cells: [Cell; CELLS],
+    /// Whether a location that strong accesses use begins here.
+    watched: bool,
+}
+
+/// The cells of all memories.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shadow {
+    memories: FxHashMap<Memory, Vec<Option<Box<Page>>>>,
+    lists: Vec<Vec<Stamp>>,
+    free: Vec<u32>,
+}
+
+impl Shadow {
+    /// Notes an access by one lane to bytes of one element, unless it races with an earlier one, which is returned.
+    /// `relation` tells how an earlier access stands to it.
+    pub(crate) fn access(
+        &mut self,
+        memory: Memory,
+        offset: u64,
+        bytes: u64,
+        mut stamp: Stamp,
+        relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation,
+    ) -> Result<(), Stamp> {
+        let pages = self.memories.entry(memory).or_default();
+        let mut at = offset;
+        let how = stamp.how;
+        let mut part = 0;
+        while at < offset + bytes {
+            let number = (at / PAGE) as usize;
+            if number >= pages.len() {
+                pages.resize(number + 1, None);
+            }
+            let page = pages[number].get_or_insert_with(|| {
+                let cell = Cell { write: NOBODY, read: NOBODY, more: 0 };
+                Box::new(Page { cells: [cell; CELLS], watched: false })
+            });
+            let end = (at / 4 * 4 + 4).min(offset + bytes);
+            stamp.bytes = if end - at == 4 { 15 } else { ((1 << (end - at)) - 1) << (at % 4) };
+            stamp.how = how.part(part);
+            let cell = &mut page.cells[(at % PAGE / 4) as usize];
+            if how.writes() {
+                write(cell, &stamp, &mut self.lists, &mut self.free, relation)?;
+            } else {
+                read(cell, &stamp, &mut self.lists, &mut self.free, relation)?;
+            }
+            at = end;
+            part += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether a strong access has used a location near these bytes.
+    pub(crate) fn watched(&self, memory: Memory, offset: u64, bytes: u64) -> bool {
+        let Some(pages) = self.memories.get(&memory) else { return false };
+        (offset / PAGE..=(offset + bytes.max(1) - 1) / PAGE)
+            .any(|number| pages.get(number as usize).is_some_and(|p| p.as_ref().is_some_and(|p| p.watched)))
+    }
+
+    /// A strong access has used a location at this byte, which has been accessed.
+    pub(crate) fn watch(&mut self, memory: Memory, offset: u64) {
+        let page = self.memories.get_mut(&memory).and_then(|pages| pages.get_mut((offset / PAGE) as usize));
+        if let Some(Some(page)) = page {
+            page.watched = true;
+        }
+    }
+
+    /// The memory is gone.
+    pub(crate) fn forget(&mut self, memory: Memory) {
+        self.memories.remove(&memory);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Shadow::default();
+    }
+}
+
+fn empty(stamp: &Stamp) -> bool {
+    stamp.epoch == 0
+}
+
+#[inline]
+fn write(
+    cell: &mut Cell,
+    stamp: &Stamp,
+    lists: &mut Vec<Vec<Stamp>>,
+    free: &mut Vec<u32>,
+    relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation,
+) -> Result<(), Stamp> {
+    let mut kept = None;
+    for old in [&mut cell.write, &mut cell.read] {
+        if empty(old) || old.bytes & stamp.bytes == 0 {
+            continue;
+        }
+        match relation(old, stamp) {
+            Relation::Race => return Err(*old),
+            Relation::Before if old.bytes & !stamp.bytes == 0 => *old = NOBODY,
+            _ => {}
+        }
+    }
+    if cell.more != 0 {
+        let list = &mut lists[cell.more as usize - 1];
+        let mut race = None;
+        list.retain(|old| {
+            if old.bytes & stamp.bytes == 0 {
+                return true;
+            }
+            match relation(old, stamp) {
+                Relation::Race => {
+                    race = race.or(Some(*old));
+                    true
+                }
+                Relation::Before => old.bytes & !stamp.bytes != 0,
+                Relation::Apart => true,
+            }
+        });
+        if let Some(race) = race {
+            return Err(race);
+        }
+    }
+    if !empty(&cell.write) {
+        kept = Some(cell.write);
+    }
+    cell.write = *stamp;
+    if let Some(kept) = kept {
+        push(cell, kept, lists, free);
+    }
+    settle(cell, lists, free);
+    Ok(())
+}
+
+#[inline]
+fn read(
+    cell: &mut Cell,
+    stamp: &Stamp,
+    lists: &mut Vec<Vec<Stamp>>,
+    free: &mut Vec<u32>,
+    relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation,
+) -> Result<(), Stamp> {
+    let old = &cell.write;
+    if !empty(old) && old.bytes & stamp.bytes != 0 && relation(old, stamp) == Relation::Race {
+        return Err(*old);
+    }
+    if cell.more != 0 {
+        let racing = |old: &&Stamp| {
+            old.how.writes() && old.bytes & stamp.bytes != 0 && relation(old, stamp) == Relation::Race
+        };
+        if let Some(race) = lists[cell.more as usize - 1].iter().find(racing) {
+            return Err(*race);
+        }
+    }
+    if empty(&cell.read) || replaces(&cell.read, stamp, relation) {
+        cell.read = *stamp;
+        return Ok(());
+    }
+    if merge(&mut cell.read, stamp) {
+        return Ok(());
+    }
+    if cell.more != 0 {
+        let list = &mut lists[cell.more as usize - 1];
+        if let Some(same) = list.iter_mut().find(|old| !old.how.writes() && same(old, stamp)) {
+            merge(same, stamp);
+            return Ok(());
+        }
+        list.retain(|old| old.how.writes() || !replaces(old, stamp, relation));
+    }
+    push(cell, *stamp, lists, free);
+    Ok(())
+}
+
+/// Whether both stand for the same instruction's like of the same stretch of a warp's work.
+fn same(old: &Stamp, new: &Stamp) -> bool {
+    old.epoch == new.epoch && old.how == new.how && old.bytes == new.bytes && old.path == new.path
+}
+
+fn merge(old: &mut Stamp, new: &Stamp) -> bool {
+    let same = same(old, new);
+    if same {
+        old.lanes |= new.lanes;
+        old.site = new.site;
+    }
+    same
+}
+
+/// Whether a read makes an earlier one superfluous.
+fn replaces(old: &Stamp, new: &Stamp, relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation) -> bool {
+    if old.epoch == new.epoch && old.lanes & !new.lanes != 0 {
+        return false;
+    }
+    old.bytes & !new.bytes == 0 && old.path == new.path && relation(old, new) == Relation::Before
+}
+
+fn push(cell: &mut Cell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut Vec<u32>) {
+    if cell.more == 0 {
+        cell.more = free.pop().unwrap_or_else(|| {
+            lists.push(Vec::new());
+            lists.len() as u32
+        });
+    }
+    lists[cell.more as usize - 1].push(stamp);
+}
+
+/// Gives back an empty list.
+fn settle(cell: &mut Cell, lists: &[Vec<Stamp>], free: &mut Vec<u32>) {
+    if cell.more != 0 && lists[cell.more as usize - 1].is_empty() {
+        free.push(cell.more);
+        cell.more = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Memory = Memory::Shared(0);
+
+    fn stamp(epoch: u32, lanes: u32, kind: u16, bytes: u64) -> Stamp {
+        Stamp { epoch, lanes, site: epoch, how: How::new(kind, false, 0, bytes), bytes: 0, path: Path::OWN }
+    }
+
+    /// Epochs below 10 happened before those from 10 on, and nothing else before anything.
+    fn relation(old: &Stamp, new: &Stamp) -> Relation {
+        let same = old.epoch == new.epoch && old.lanes == new.lanes;
+        if same || old.epoch < 10 && new.epoch >= 10 {
+            Relation::Before
+        } else if old.how.writes() || new.how.writes() {
+            Relation::Race
+        } else {
+            Relation::Apart
+        }
+    }
+
+    fn go(shadow: &mut Shadow, at: u64, bytes: u64, epoch: u32, kind: u16) -> Option<u32> {
+        shadow.access(AT, at, bytes, stamp(epoch, 1, kind, bytes), &mut relation).err().map(|old| old.epoch)
+    }
+
+    #[test]
+    fn writes_race_with_unordered_accesses_to_the_same_bytes_only() {
+        let mut shadow = Shadow::default();
+        assert_eq!(go(&mut shadow, 2, 1, 1, How::WRITE), None);
+        assert_eq!(go(&mut shadow, 1, 1, 2, How::WRITE), None);
+        assert_eq!(go(&mut shadow, 0, 2, 3, How::READ), Some(2));
+        assert_eq!(go(&mut shadow, 2, 2, 4, How::READ), Some(1));
+        assert_eq!(go(&mut shadow, 0, 16, 11, How::WRITE), None);
+        assert_eq!(go(&mut shadow, 3, 1, 12, How::READ), Some(11));
+        assert_eq!(go(&mut shadow, 12, 4, 12, How::READ), Some(11));
+        assert_eq!(go(&mut shadow, 16, 4, 12, How::READ), None);
+    }
+
+    #[test]
+    fn every_reader_is_remembered_until_a_later_write() {
+        let mut shadow = Shadow::default();
+        for epoch in 1..5 {
+            assert_eq!(go(&mut shadow, 4096, 4, epoch, How::READ), None);
+        }
+        // The first of those that race is told.
+        assert_eq!(go(&mut shadow, 4096, 4, 5, How::WRITE), Some(1));
+        assert_eq!(go(&mut shadow, 4096, 4, 10, How::WRITE), None);
+        assert!(shadow.lists.iter().all(Vec::is_empty) && shadow.free.len() == shadow.lists.len());
+        assert_eq!(go(&mut shadow, 4096, 4, 11, How::READ), Some(10));
+        shadow.forget(AT);
+        assert_eq!(go(&mut shadow, 4096, 4, 11, How::READ), None);
+    }
+
+    #[test]
+    fn lanes_of_one_moment_share_a_stamp() {
+        let mut shadow = Shadow::default();
+        for lane in 0..32 {
+            shadow.access(AT, 0, 4, stamp(1, 1 << lane, How::READ, 4), &mut relation).unwrap();
+        }
+        assert!(shadow.lists.is_empty());
+        let race = shadow.access(AT, 0, 4, stamp(1, 1, How::WRITE, 4), &mut relation).unwrap_err();
+        assert_eq!(race.lanes, u32::MAX);
+    }
+}
