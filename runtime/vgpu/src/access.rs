@@ -1,5 +1,6 @@
 //! Loads, stores and atomics of a warp on a run of bytes: the lanes that fall into it are served together.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::ast::Ty;
@@ -337,9 +338,39 @@ pub(crate) fn atomic(
     Ok((old, old != new || unwritten))
 }
 
+/// One lane's exchange of 128 bits at an offset, on condition that they are `expected` if there is such a value;
+/// returns the old value and whether the memory changed. Such exchanges exclude each other, but not other stores by
+/// other threads of the host.
+pub(crate) fn atomic_wide(
+    access: &Access,
+    bytes: &Bytes,
+    at: usize,
+    expected: Option<[u64; 2]>,
+    new: [u64; 2],
+) -> Result<([u64; 2], bool), Reason> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let unwritten = bytes.any_unwritten(at, 16);
+    if unwritten && expected.is_some() {
+        return Err(Reason::Unwritten);
+    }
+    let guard = ONE_AT_A_TIME.lock();
+    before(access.order);
+    let old = [bytes.word(at / 8), bytes.word(at / 8 + 1)];
+    let mut changed = unwritten;
+    if expected.is_none_or(|expected| expected == old) {
+        for (i, value) in new.into_iter().enumerate() {
+            changed |= bytes.set_word(at / 8 + i, value);
+        }
+        bytes.mark_written(at, 16);
+    }
+    after(access.order);
+    drop(guard);
+    Ok((old, changed))
+}
+
 /// The new value of an atomic, in the low bits.
-fn modify(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
-    use crate::float::{add_bf16, add_f16, add_f32, each_half, max_f16, min_f16};
+pub(crate) fn modify(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
+    use crate::float::{add_bf16, add_f16, add_f32, each_half, max_bf16, max_f16, min_bf16, min_f16};
     let wide = ty.bytes() == 8;
     let bits = if wide { u64::MAX } else { (1 << (8 * ty.bytes())) - 1 };
     let signed = |v: u64| if wide { v as i64 } else { i64::from(v as i32) };
@@ -377,6 +408,12 @@ fn modify(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
         (AtomOp::Add, Ty::Bf16x2) => each_half(old as u32, b as u32, add_bf16).into(),
         (AtomOp::Min, Ty::F16) => min_f16::<false>(old as u16, b as u16).into(),
         (AtomOp::Max, Ty::F16) => max_f16::<false>(old as u16, b as u16).into(),
+        (AtomOp::Min, Ty::Bf16) => min_bf16::<false>(old as u16, b as u16).into(),
+        (AtomOp::Max, Ty::Bf16) => max_bf16::<false>(old as u16, b as u16).into(),
+        (AtomOp::Min, Ty::F16x2) => each_half(old as u32, b as u32, min_f16::<false>).into(),
+        (AtomOp::Max, Ty::F16x2) => each_half(old as u32, b as u32, max_f16::<false>).into(),
+        (AtomOp::Min, Ty::Bf16x2) => each_half(old as u32, b as u32, min_bf16::<false>).into(),
+        (AtomOp::Max, Ty::Bf16x2) => each_half(old as u32, b as u32, max_bf16::<false>).into(),
         (AtomOp::Add, _) => old.wrapping_add(b),
         (AtomOp::Min, _) if ty.signed() => signed(old).min(signed(b)) as u64,
         (AtomOp::Max, _) if ty.signed() => signed(old).max(signed(b)) as u64,

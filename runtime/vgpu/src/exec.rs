@@ -329,6 +329,43 @@ impl Warp {
                         return Ok(Flow::Pause);
                     }
                 }
+                Op::AtomVector(n) => {
+                    let atom = &function.atoms[n as usize];
+                    let what = What::AtomicVector(atom);
+                    memory_op!().execute(&atom.access, atom.address, active, regs, what)?;
+                    if cx.tally.watch_hit.is_some() {
+                        *pc += 1;
+                        return Ok(Flow::Pause);
+                    }
+                }
+                Op::Multimem(n) => {
+                    let site = (function, *pc, index);
+                    let m = &function.multimems[n as usize];
+                    if cx.suspect && m.kind == crate::isa::MultimemKind::LoadReduce {
+                        memory_op!().note_multimem(m, active, regs);
+                    }
+                    crate::multimem::execute(cx, site, m, active, regs)?;
+                    if cx.tally.watch_hit.is_some() {
+                        *pc += 1;
+                        return Ok(Flow::Pause);
+                    }
+                }
+                Op::Mbarrier(n) => {
+                    let (site, m) = ((function, *pc, index), &function.mbarriers[n as usize]);
+                    crate::mbarrier::execute(cx, site, number, m, active, regs, watcher)?;
+                }
+                Op::Async(n) => {
+                    let site = (function, *pc, index);
+                    crate::copies::execute(cx, site, &function.asyncs[n as usize], active, regs)?;
+                }
+                Op::ClusterRank(rank) => {
+                    let values = regs.get::<u32>(rank);
+                    if let Some(lane) = lanes(active).find(|&lane| values[lane] != 0) {
+                        let place = Box::new(cx.place(function, *pc, index, lane));
+                        let what = "the rank of a block in its cluster, which has one block,";
+                        return Err(Fault::Value { place, what, value: values[lane].into() });
+                    }
+                }
                 Op::Branch(target) => {
                     if active != mask {
                         return Ok(Flow::Branch { target, taken: active });

@@ -1,11 +1,14 @@
 //! Memory instructions of a warp: the lanes are split by the memory that their addresses fall into.
 
-use crate::access::{Failure, Served, atomic, contiguous, lanes, lanes_inside, load, misaligned, store};
+use crate::access::{
+    Failure, Served, atomic, atomic_wide, contiguous, lanes, lanes_inside, load, misaligned, store,
+};
+use crate::ast::Ty;
 use crate::block::Block;
 use crate::error::{AccessKind, BadAccess, Fault, Space};
 use crate::exec::Context;
 use crate::hang::{Read, Watcher};
-use crate::isa::{Access, Address, AtomOp, FRAME_PARAMS, Function};
+use crate::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function};
 use crate::memory::{
     AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
 };
@@ -13,7 +16,7 @@ use crate::observe::{Site, Touch};
 use crate::regs::{ALL, LANES, Lanes, NO_REG, Reg, Regs};
 
 #[inline(always)]
-fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
+pub(crate) fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
     let offset = i64::from(address.offset) as u64;
     let mut out = [0; LANES];
     if address.wide {
@@ -37,6 +40,7 @@ pub(crate) enum What<'i> {
     Store(&'i [Reg; 8]),
     /// The destination may be `NO_REG`; operands b and c.
     Atomic(AtomOp, Reg, [Reg; 2]),
+    AtomicVector(&'i AtomVector),
 }
 
 impl What<'_> {
@@ -44,7 +48,7 @@ impl What<'_> {
         match self {
             What::Load(_) => AccessKind::Load,
             What::Store(_) => AccessKind::Store,
-            What::Atomic(..) => AccessKind::Atomic,
+            What::Atomic(..) | What::AtomicVector(_) => AccessKind::Atomic,
         }
     }
 }
@@ -94,6 +98,17 @@ impl MemoryOp<'_, '_> {
         }
     }
 
+    /// What a waiting `multimem.ld_reduce` reads, of the first rank.
+    pub(crate) fn note_multimem(&mut self, m: &crate::isa::Multimem, mask: u32, regs: &Regs) {
+        let lane = mask.trailing_zeros();
+        let at = addresses(regs, m.address)[lane as usize];
+        let bytes = m.access.bytes();
+        if let Some(&address) = self.cx.memory.members(at, bytes).ok().as_ref().and_then(|m| m.first()) {
+            let (function, pc) = (self.number, self.pc);
+            self.watcher.note(Read { function, pc, lane, space: Space::Global, address, bytes });
+        }
+    }
+
     #[cold]
     fn failed(
         &self,
@@ -103,10 +118,8 @@ impl MemoryOp<'_, '_> {
         failure: Failure,
         address: u64,
     ) -> Fault {
-        let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
-        let near = if space == Space::Global { self.cx.memory.near(address) } else { None };
-        let place = Some(self.cx.site(self.function, self.pc, self.index).place(failure.lane));
-        failure.reason.fault(BadAccess { place, kind, space, address, bytes: access.bytes(), near })
+        let site = (self.function, self.pc, self.index);
+        access_fault(self.cx, site, (space, address, access.bytes()), kind, failure)
     }
 
     /// Executes the instruction for the lanes of `mask`, split by the memory that their addresses fall into.
@@ -198,11 +211,13 @@ impl MemoryOp<'_, '_> {
             What::Load(to) => arch.dispatch(Loading { access, served, regs, to }).map(|()| false),
             What::Store(from) => Ok(arch.dispatch(Storing { access, served, regs, from })),
             What::Atomic(op, d, bc) => atomic_lanes(op, access, served, regs, d, bc),
+            What::AtomicVector(atom) => atomic_elements(atom, bytes, origin, at, mask, regs),
         };
         if let (Some(observer), Ok(_)) = (observed, &changed) {
             let to = match &what {
                 What::Load(to) => &to[..access.count.into()],
                 What::Atomic(_, d, _) => std::slice::from_ref(d),
+                What::AtomicVector(atom) => &atom.d,
                 What::Store(_) => &[],
             };
             touched(&mut |touch| {
@@ -286,6 +301,84 @@ fn reach_run<'r>(
         }
         _ => Err(refused(Reason::OutOfBounds)),
     }
+}
+
+/// The fault of an access of some bytes at an address of a space. `site` is the function, the program counter and the
+/// warp.
+#[cold]
+pub(crate) fn access_fault(
+    cx: &Context<'_>,
+    (function, pc, warp): (&Function, u32, u32),
+    (space, address, bytes): (Space, u64, u64),
+    kind: AccessKind,
+    failure: Failure,
+) -> Fault {
+    let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
+    let near = if space == Space::Global { cx.memory.near(address) } else { None };
+    let place = Some(cx.place(function, pc, warp, failure.lane));
+    failure.reason.fault(BadAccess { place, kind, space, address, bytes, near })
+}
+
+/// The offset in the block's shared memory of an address that must lie there.
+pub(crate) fn shared_offset(
+    shared: &Bytes,
+    space: Space,
+    address: u64,
+    bytes: u64,
+    align: u64,
+) -> Result<u64, Reason> {
+    let at = match space {
+        Space::Generic if address >> WINDOW_SHIFT != 1 => return Err(Reason::OutOfBounds),
+        Space::Generic => address - SHARED_WINDOW,
+        _ => address,
+    };
+    if at.checked_add(bytes).is_none_or(|end| end > shared.len() as u64) {
+        Err(Reason::OutOfBounds)
+    } else if at % align.max(1) != 0 {
+        Err(Reason::Misaligned)
+    } else {
+        Ok(at)
+    }
+}
+
+/// Atomics on vectors, element by element, and on 128 bits.
+fn atomic_elements(
+    atom: &AtomVector,
+    bytes: &Bytes,
+    origin: u64,
+    at: &Lanes<u64>,
+    mask: u32,
+    regs: &mut Regs,
+) -> Result<bool, Failure> {
+    let AtomVector { op, ref access, d, b, c, .. } = *atom;
+    let mut changed = false;
+    for lane in lanes(mask) {
+        let fail = |reason| Failure { lane, reason };
+        let offset = (at[lane] - origin) as usize;
+        if access.ty == Ty::B128 {
+            let pair = |r: [Reg; 8]| [regs.r64[r[0] as usize][lane], regs.r64[r[1] as usize][lane]];
+            let (expected, new) = match op {
+                AtomOp::Cas => (Some(pair(b)), pair(c)),
+                _ => (None, pair(b)),
+            };
+            let (old, new) = atomic_wide(access, bytes, offset, expected, new).map_err(fail)?;
+            changed |= new;
+            for (d, old) in d.into_iter().zip(old) {
+                regs.r64[d as usize][lane] = old;
+            }
+            continue;
+        }
+        for e in 0..usize::from(access.count) {
+            let operand = regs.read(access.bank, b[e], lane);
+            let at = offset + e * access.ty.bytes();
+            let (old, new) = atomic(op, access, bytes, at, [operand, 0]).map_err(fail)?;
+            changed |= new;
+            if d[e] != NO_REG {
+                regs.write(access.bank, d[e], lane, old);
+            }
+        }
+    }
+    Ok(changed)
 }
 
 /// The bytes that the first lane of `mask` falls into, with the lanes that fall into them too.

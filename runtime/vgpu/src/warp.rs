@@ -362,7 +362,8 @@ impl Warp {
         }
     }
 
-    /// Enters a function with all lanes of the split; `false` if calls nest too deep.
+    /// Enters a function with all lanes of the split; `false` if calls nest too deep or take too
+    /// much memory.
     pub(crate) fn call(&mut self, s: usize, number: u32, module: &Module, block: &Block) -> bool {
         let split = self.progress.splits[s];
         let caller = &self.progress.frames[split.frame];
@@ -373,6 +374,11 @@ impl Warp {
         let from = &module.functions[caller.function as usize];
         let site = &from.calls[number as usize];
         let function = &module.functions[site.function as usize];
+        let live = self.progress.frames.iter().filter(|f| f.live != 0);
+        let taken: u64 = live.map(|f| module.functions[f.function as usize].activation_bytes()).sum();
+        if taken + function.activation_bytes() > block.warp_bytes {
+            return false;
+        }
         let local_base = (caller.local_base + from.local_bytes).next_multiple_of(16);
         // The registers of an activation that is over serve the next one: only constants have values from the start,
         // and nothing writes those.

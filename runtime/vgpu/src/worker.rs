@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use crate::block::{BARRIERS, BarrierState, Block, Shape};
 use crate::board::{Board, Stop, StopOnPanic};
+use crate::copies::{self, Copies};
 use crate::error::Fault;
 use crate::exec::Context;
 use crate::launch::Prepared;
 use crate::machine::{Config, Policy};
+use crate::mbarrier::Mbarriers;
 use crate::memory::{Bytes, Memory};
 use crate::module::Module;
 use crate::observe::Observer;
@@ -113,7 +115,7 @@ impl Worker {
                 let quantum = self.random.below(u64::from(config.quantum.max(1))) as u32 + 1;
                 ran += self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
                 if let Some(address) = self.tally.watch_hit {
-                    self.retire(&mut observer);
+                    self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
                     return Err(Stop::Watched(address));
                 }
                 if let Some(limit) = config.instruction_limit
@@ -122,11 +124,11 @@ impl Worker {
                     return Err(Stop::Fault(Fault::InstructionLimit { limit }));
                 }
                 if board.stopped() {
-                    self.retire(&mut observer);
+                    self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
                     return Ok(());
                 }
             }
-            let ended = self.retire(&mut observer);
+            let ended = self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
             self.tally.epoch += u64::from(ended);
             board.publish(self.number, &self.tally);
             let now = board.epoch(self.number, &self.tally);
@@ -136,6 +138,11 @@ impl Worker {
                 if suspect {
                     self.warps.iter_mut().for_each(|w| w.watcher.reset());
                 }
+                continue;
+            }
+            if self.blocks.iter().flatten().any(|block| !block.copies.is_empty()) {
+                // What is on its way changes memory sooner or later.
+                quiet = 0;
                 continue;
             }
             quiet = quiet.saturating_add(1);
@@ -166,6 +173,9 @@ impl Worker {
             return Ok(0);
         }
         let live = warp.live;
+        if !block.copies.is_empty() {
+            copies::progress(block, shared.memory, &mut self.tally, &mut self.random)?;
+        }
         let mut cx = Context {
             arch: self.arch,
             module: &self.modules[block.module_number],
@@ -196,7 +206,11 @@ impl Worker {
     }
 
     /// Removes warps, blocks and launches that have ended; says whether there were any.
-    fn retire(&mut self, observer: &mut Option<&mut (dyn Observer + 'static)>) -> bool {
+    fn retire(
+        &mut self,
+        memory: &Memory,
+        observer: &mut Option<&mut (dyn Observer + 'static)>,
+    ) -> Result<bool, Fault> {
         let before = self.warps.len();
         for warp in self.warps.iter().filter(|w| w.live == 0) {
             let Some(Some(block)) = self.blocks.get_mut(warp.block) else { continue };
@@ -204,6 +218,7 @@ impl Worker {
             if block.live_warps > 0 {
                 continue;
             }
+            copies::finish(block, memory, &mut self.tally)?;
             if let Some(observer) = observer {
                 observer.block_ends(block);
             }
@@ -222,7 +237,7 @@ impl Worker {
             self.blocks[warp.block] = None;
         }
         self.warps.retain(|w| w.live != 0);
-        self.warps.len() != before
+        Ok(self.warps.len() != before)
     }
 
     /// Starts blocks where there is room for them.
@@ -251,10 +266,13 @@ impl Worker {
                     shape,
                     shared: Bytes::uninitialized(launch.shared_bytes as usize),
                     static_shared: launch.static_shared,
+                    warp_bytes: launch.warp_bytes,
                     params: launch.params.clone(),
                     variables: launch.variables.clone(),
                     barriers: vec![BarrierState::default(); BARRIERS],
                     wakes: Vec::new(),
+                    mbarriers: Mbarriers::default(),
+                    copies: Copies::default(),
                     live_warps: shape.warps(),
                     exited: 0,
                 };

@@ -100,6 +100,10 @@ impl Observer for Model {
                 self.complete(who.block, barrier, threads);
             }
             Event::WarpSync { mask, live } => self.meet(who, mask, live),
+            Event::MbarrierChange { .. }
+            | Event::MbarrierWait { .. }
+            | Event::Copy { .. }
+            | Event::CopyWait { .. } => {}
         }
         Ok(())
     }
