@@ -57,6 +57,7 @@
 #![expect(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
 mod access;
+mod adversary;
 mod alu;
 mod ast;
 mod block;

@@ -22,6 +22,9 @@ pub enum Policy {
     /// In a new random order each round.
     #[default]
     Random,
+    /// In a random order, but a rank, a block or a warp, another one from time to time, is held up while others have
+    /// something to do.
+    Adversarial,
 }
 
 /// On how many threads of the host ranks run.
@@ -193,7 +196,10 @@ impl Machine {
     pub fn free(&mut self, address: u64) -> Result<(), RequestError> {
         let id = self.memory.locate(address);
         self.memory.free(address)?;
-        if let (Some(model), Some(id)) = (&mut self.observers.model, id) {
+        // What is known of the bytes stays as long as there is another way to them.
+        if let (Some(model), Some(id)) = (&mut self.observers.model, id)
+            && self.memory.own(id).0 == id
+        {
             model.forget(Place::Global(id));
         }
         Ok(())
@@ -210,9 +216,19 @@ impl Machine {
         let found = self.memory.get(id);
         let from = address - found.bytes.origin(found.base);
         if let Some(model) = &mut self.observers.model {
-            model.declare_packets(Place::Global(id), from, bytes, layout);
+            model.declare_packets(Place::Global(self.memory.own(id).0), from, bytes, layout);
         }
         Ok(())
+    }
+
+    /// Maps an allocation at a second address of its rank, and returns that. Kernels reach the same bytes by both; in
+    /// the memory model, an order between accesses by different ones takes a `fence.proxy.alias` besides. Ends with the
+    /// allocation, or when it is freed itself.
+    ///
+    /// # Errors
+    /// No live allocation at the address, more than 127 aliases, or no room.
+    pub fn alias(&mut self, address: u64) -> Result<u64, RequestError> {
+        self.memory.alias(address)
     }
 
     /// Writes bytes into one allocation.
