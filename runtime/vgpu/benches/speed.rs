@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use quadrille_vgpu::{Config, Launch, Machine, Module};
+use quadrille_vgpu::{Check, Config, Launch, Machine, Module};
 
 fn launch(
     machine: &mut Machine,
@@ -41,6 +41,13 @@ fn speed(c: &mut Criterion) {
     let mut group = c.benchmark_group("lane-instructions");
     group.throughput(Throughput::Elements(copy(&mut machine).lane_instructions));
     group.bench_function("copy loop", |b| b.iter(|| black_box(copy(&mut machine))));
+    // The same one with the checks of the memory model: at the same addresses.
+    let mut checked =
+        Machine::new(Config { check: Some(Check::default()), ..Config::default() }).expect("one rank");
+    for name in ["from", "to"] {
+        checked.alloc_zeroed(0, bytes, 256, name).expect("there is room");
+    }
+    group.bench_function("copy loop, checked", |b| b.iter(|| black_box(copy(&mut checked))));
 
     let out = machine.alloc_zeroed(0, 8, 256, "out").expect("there is room");
     let compute = |machine: &mut Machine| {

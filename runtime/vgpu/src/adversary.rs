@@ -59,9 +59,9 @@ impl Adversary {
         }
     }
 
-    /// Nobody else can run: the delay is over. Says whether there was one.
+    /// Nobody else can run: the delay is over, and all run in the next round. Says whether there was one.
     pub(crate) fn relent(&mut self) -> bool {
-        self.rounds = 0;
+        self.rounds = 2;
         self.victim.take().is_some()
     }
 }

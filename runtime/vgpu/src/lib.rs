@@ -48,6 +48,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! With [`Config::check`], runs are checked against the PTX memory model: races are faults, and reads may return any
+//! value that the model lets them. Reads never see stores that have not been executed, and stores to one location take
+//! effect in the order of their execution; so load buffering and 2+2W, which the model allows, do not show up.
+//!
 //! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`; `machine` deals
 //! ranks to `worker`s, which give `warp`s turns and speak through the `board`; `exec` runs them, with `alu`, `float` and `convert` for values, `reach`, `access` and `memory` for
 //! memory, `sync` for what lanes and warps do together; `hang` knows when nothing can go on.

@@ -238,7 +238,13 @@ impl Machine {
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         // It counts as a change by any of the workers.
         self.workers[0].tally.epoch += 1;
-        self.memory.write(address, bytes)
+        self.memory.write(address, bytes)?;
+        if let (Some(model), Some(id)) = (&mut self.observers.model, self.memory.locate(address)) {
+            let found = self.memory.get(id);
+            let from = address - found.bytes.origin(found.base);
+            model.host_writes(Place::Global(self.memory.own(id).0), from, bytes.len() as u64);
+        }
+        Ok(())
     }
 
     /// Reads bytes of one allocation.

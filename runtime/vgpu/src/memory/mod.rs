@@ -159,7 +159,15 @@ impl Memory {
         }
         memory.next = begin + len;
         let alias = Some((id, number));
-        memory.allocations.push(Allocation { base: begin, len, bytes, label, freed: false, read_only, alias });
+        memory.allocations.push(Allocation {
+            base: begin,
+            len,
+            bytes,
+            label,
+            freed: false,
+            read_only,
+            alias,
+        });
         Ok(begin)
     }
 

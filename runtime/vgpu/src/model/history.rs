@@ -139,7 +139,14 @@ impl History {
     }
 
     /// A write, the last in coherence order, with what it publishes itself.
-    pub(crate) fn write(&mut self, at: Where, value: u128, by: Doer, mark: Mark, messages: Vec<Arc<Message>>) {
+    pub(crate) fn write(
+        &mut self,
+        at: Where,
+        value: u128,
+        by: Doer,
+        mark: Mark,
+        messages: Vec<Arc<Message>>,
+    ) {
         let Some(location) = self.locations.get_mut(&at) else { return };
         location.writes.push_back(Write { value, by: Some(by), mark, messages });
         if location.writes.len() > REMEMBERED {
@@ -191,7 +198,8 @@ impl History {
         let Some(at) = location.writes.iter().rposition(|w| w.by == Some(by)) else { return false };
         let through = location.writes.iter().skip(at + 1).take_while(|w| w.mark.atomic).count();
         let numbers = location.first + at as u64..=location.first + (at + through) as u64;
-        let known = |(epoch, lane): Doer| clocks.knows(reader.who, reader.lane, clocks.moment(epoch), 1 << lane);
+        let known =
+            |(epoch, lane): Doer| clocks.knows(reader.who, reader.lane, clocks.moment(epoch), 1 << lane);
         location.readers.iter().any(|r| r.observed && numbers.contains(&r.number) && known(r.by))
     }
 
@@ -216,11 +224,14 @@ impl History {
         let write = &location.writes[(number - location.first) as usize];
         let mutual = |scope: Scope, own: Scope| {
             let by = write.by.map(|(epoch, _)| clocks.moment(epoch).block);
-            by.is_none_or(|by| clocks.reaches(scope, by, reader.who.block) && clocks.reaches(own, reader.who.block, by))
+            by.is_none_or(|by| {
+                clocks.reaches(scope, by, reader.who.block) && clocks.reaches(own, reader.who.block, by)
+            })
         };
         let observed = write.mark.scope.zip(reader.scope).is_some_and(|(scope, own)| mutual(scope, own));
         let messages = if observed { write.messages.clone() } else { Vec::new() };
-        let found = Found { value: write.value, newest: number == last, version: write.mark.version, messages };
+        let found =
+            Found { value: write.value, newest: number == last, version: write.mark.version, messages };
         location.note_reader(clocks, reader, number, observed);
         Some(found)
     }
@@ -228,6 +239,12 @@ impl History {
     pub(crate) fn clear(&mut self) {
         self.locations.clear();
         self.sizes = 0;
+    }
+
+    /// The host has written these bytes.
+    pub(crate) fn replaced(&mut self, memory: Memory, from: u64, bytes: u64) {
+        let apart = |at: u64, l: &Location| at + l.bytes <= from || from + bytes <= at;
+        self.locations.retain(|(m, at), l| *m != memory || apart(*at, l));
     }
 
     /// Forgets what a memory held.
@@ -246,11 +263,9 @@ impl Location {
 
     /// The number of the oldest write that a lane may read.
     fn oldest(&self, clocks: &Clocks, reader: Reader) -> u64 {
-        let known =
-            |(epoch, by): Doer| clocks.knows(reader.who, reader.lane, clocks.moment(epoch), 1 << by);
-        let bound = |w: &Write| {
-            w.by.is_none_or(known) || w.mark.version != 0 && w.mark.version <= reader.floor
-        };
+        let known = |(epoch, by): Doer| clocks.knows(reader.who, reader.lane, clocks.moment(epoch), 1 << by);
+        let bound =
+            |w: &Write| w.by.is_none_or(known) || w.mark.version != 0 && w.mark.version <= reader.floor;
         let written = self.writes.iter().rposition(bound).unwrap_or(0);
         let read = self.readers.iter().filter(|read| known(read.by)).map(|read| read.number);
         read.max().unwrap_or(0).max(self.first + written as u64)

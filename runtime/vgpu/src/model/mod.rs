@@ -195,6 +195,11 @@ impl Model {
         self.packets.declare(memory, from, bytes, layout);
     }
 
+    /// The host writes while kernels are under way: nobody reads what it replaces.
+    pub(crate) fn host_writes(&mut self, memory: Memory, from: u64, bytes: u64) {
+        self.history.replaced(memory, from, bytes);
+    }
+
     pub(crate) fn forget(&mut self, memory: Memory) {
         self.shadow.forget(memory);
         self.history.forget(memory);

@@ -18,15 +18,8 @@ pub enum Layout {
     Ll128,
 }
 
-impl Layout {
-    /// Bytes that are written and read as one.
-    fn unit(self) -> u64 {
-        match self {
-            Layout::Ll => 8,
-            Layout::Ll128 => 16,
-        }
-    }
-}
+/// Bytes that are written and read as one.
+const UNIT: u64 = 8;
 
 #[derive(Clone, Debug)]
 struct Region {
@@ -86,7 +79,7 @@ impl Packets {
     /// The unit that a byte belongs to.
     pub(crate) fn unit(&self, (memory, offset): Where) -> Option<Where> {
         let region = self.regions.iter().find(|r| r.memory == memory && (r.from..r.to).contains(&offset))?;
-        let within = (offset - region.from) / region.layout.unit() * region.layout.unit();
+        let within = (offset - region.from) / UNIT * UNIT;
         Some((memory, region.from + within))
     }
 
@@ -109,7 +102,8 @@ impl Packets {
         let Some(line) = self.lines.get(&line) else { return 0 };
         let bound = |(epoch, reader): (u32, usize)| {
             let moment = clocks.moment(epoch);
-            (moment.block, moment.warp) == (who.block, who.warp) || clocks.knows(who, lane, moment, 1 << reader)
+            (moment.block, moment.warp) == (who.block, who.warp)
+                || clocks.knows(who, lane, moment, 1 << reader)
         };
         let read = line.readers.iter().filter(|(reader, _)| bound(*reader)).map(|(_, version)| *version);
         read.max().unwrap_or(0).max(line.floor)

@@ -133,7 +133,13 @@ fn events(program: &Program, outcome: &Outcome) -> Option<Vec<Event>> {
                 acquires: named("acquire") || named("acq_rel") || named("sc"),
                 releases: named("release") || named("acq_rel") || named("sc"),
                 sc: named("sc"),
-                scope: if named("cta") { 0 } else if named("gpu") { 1 } else { 2 },
+                scope: if named("cta") {
+                    0
+                } else if named("gpu") {
+                    1
+                } else {
+                    2
+                },
                 ..blank.clone()
             };
             if sort != Sort::Fence {
@@ -184,9 +190,7 @@ pub(crate) fn allowed(program: &Program, outcome: &Outcome) -> Option<bool> {
         let together = x.fence() || y.fence() || x.location == y.location;
         a != b
             && together
-            && (has(&po, a, b)
-                || has(&po, b, a)
-                || x.strong && y.strong && x.includes(y) && y.includes(x))
+            && (has(&po, a, b) || has(&po, b, a) || x.strong && y.strong && x.includes(y) && y.includes(x))
     });
     let reads: Vec<usize> = (0..n).filter(|&e| events[e].reads()).collect();
     // For each read, the writes it may read from.
@@ -194,7 +198,11 @@ pub(crate) fn allowed(program: &Program, outcome: &Outcome) -> Option<bool> {
         .iter()
         .map(|&r| {
             let gives = |&w: &usize| {
-                w != r && events[w].writes() && same_place(w, r) && events[w].written == events[r].read && !has(&po, r, w)
+                w != r
+                    && events[w].writes()
+                    && same_place(w, r)
+                    && events[w].written == events[r].read
+                    && !has(&po, r, w)
             };
             (0..n).filter(gives).collect()
         })
@@ -222,7 +230,9 @@ pub(crate) fn allowed(program: &Program, outcome: &Outcome) -> Option<bool> {
         if witness.exists(&coherence, &fences) {
             return Some(true);
         }
-        let Some(next) = (0..from.len()).find(|&i| from[i] + 1 < sources[i].len()) else { return Some(false) };
+        let Some(next) = (0..from.len()).find(|&i| from[i] + 1 < sources[i].len()) else {
+            return Some(false);
+        };
         from[..next].fill(0);
         from[next] += 1;
     }
@@ -250,7 +260,9 @@ impl Witness<'_> {
                 if self.coherent(&orders, &cause) {
                     return true;
                 }
-                let Some(next) = (0..at.len()).find(|&i| at[i] + 1 < coherence[i].len()) else { return false };
+                let Some(next) = (0..at.len()).find(|&i| at[i] + 1 < coherence[i].len()) else {
+                    return false;
+                };
                 at[..next].fill(0);
                 at[next] += 1;
             }

@@ -145,12 +145,9 @@ fn store_buffering() {
             format!("st.relaxed.sys [{own}], 1; {between} ld.relaxed.sys r0, [{other}]")
         })
     };
-    for (between, allowed) in [
-        ("", true),
-        ("fence.acq_rel.sys;", true),
-        ("fence.sc.gpu;", true),
-        ("fence.sc.sys;", false),
-    ] {
+    for (between, allowed) in
+        [("", true), ("fence.acq_rel.sys;", true), ("fence.sc.gpu;", true), ("fence.sc.sys;", false)]
+    {
         let [a, b] = threads(between);
         let (must, never): (&[&str], &[&str]) =
             if allowed { (&["0 0", "1 1", "0 1", "1 0"], &[]) } else { (&["0 1", "1 0", "1 1"], &["0 0"]) };
@@ -201,7 +198,13 @@ fn coherence_of_one_location() {
         litmus(name, &[("0.0.0.0", a), ("1.0.0.0", b)], must, never);
     };
     let reads = "ld.relaxed.sys r0, [x]; ld.relaxed.sys r1, [x]";
-    two("CoRR", "st.relaxed.sys [x], 1; st.relaxed.sys [x], 2", reads, &["1 1", "1 2", "0 2"], &["2 1", "1 0", "2 0"]);
+    two(
+        "CoRR",
+        "st.relaxed.sys [x], 1; st.relaxed.sys [x], 2",
+        reads,
+        &["1 1", "1 2", "0 2"],
+        &["2 1", "1 0", "2 0"],
+    );
     two(
         "CoWR",
         "st.relaxed.sys [x], 1; ld.relaxed.sys r0, [x]",
@@ -280,9 +283,10 @@ fn causality_is_cumulative() {
 #[test]
 fn release_sequences() {
     let data = "st.weak [x], 1; st.release.sys [f], 1";
-    let run = |first: (&str, &str), middle: (&str, &str), last: (&str, &str), must: &[&str], never: &[&str]| {
-        litmus(&format!("{} | {} | {}", first.1, middle.1, last.1), &[first, middle, last], must, never);
-    };
+    let run =
+        |first: (&str, &str), middle: (&str, &str), last: (&str, &str), must: &[&str], never: &[&str]| {
+            litmus(&format!("{} | {} | {}", first.1, middle.1, last.1), &[first, middle, last], must, never);
+        };
     let last = ("2.0.0.0", "ld.acquire.sys r0, [f]; ld.weak r1, [x]");
     let (first, middle) = (("0.0.0.0", data), |text| ("1.0.0.0", text));
     run(first, middle("atom.relaxed.sys.add r0, [f], 1"), last, &["1 2 1"], &["1 2 0"]);
@@ -318,7 +322,10 @@ fn read_modify_writes_are_one() {
     }
     litmus(
         "a store between",
-        &[("0.0.0.0", "atom.relaxed.sys.exch r0, [x], 1; ld.relaxed.sys r1, [x]"), ("1.0.0.0", "st.relaxed.sys [x], 2")],
+        &[
+            ("0.0.0.0", "atom.relaxed.sys.exch r0, [x], 1; ld.relaxed.sys r1, [x]"),
+            ("1.0.0.0", "st.relaxed.sys [x], 2"),
+        ],
         &["0 1", "2 1", "0 2"],
         &["2 2", "0 0"],
     );
@@ -332,11 +339,35 @@ fn barriers_of_a_block() {
     };
     two("bar.sync", &format!("{store} bar.sync 0"), "bar.sync 0; ld.weak r0, [x]", &["1"], &["0"]);
     two("no barrier", store, "ld.weak r0, [x]", &["1", "0"], &[]);
-    two("arrive, sync", &format!("{store} bar.arrive 1, 64"), "bar.sync 1, 64; ld.weak r0, [x]", &["1"], &["0"]);
-    two("arrive only", "bar.arrive 1, 64; ld.weak r0, [x]", &format!("{store} bar.sync 1, 64"), &["0", "1"], &[]);
-    two("two barriers", &format!("{store} bar.sync 1, 64; bar.sync 2, 64"), "bar.sync 1, 64; ld.weak r0, [x]; bar.sync 2, 64", &["1"], &["0"]);
+    two(
+        "arrive, sync",
+        &format!("{store} bar.arrive 1, 64"),
+        "bar.sync 1, 64; ld.weak r0, [x]",
+        &["1"],
+        &["0"],
+    );
+    two(
+        "arrive only",
+        "bar.arrive 1, 64; ld.weak r0, [x]",
+        &format!("{store} bar.sync 1, 64"),
+        &["0", "1"],
+        &[],
+    );
+    two(
+        "two barriers",
+        &format!("{store} bar.sync 1, 64; bar.sync 2, 64"),
+        "bar.sync 1, 64; ld.weak r0, [x]; bar.sync 2, 64",
+        &["1"],
+        &["0"],
+    );
     // The other of the two tells nothing of what came between.
-    two("stores after", &format!("bar.sync 1, 64; {store} bar.arrive 2, 64"), "bar.sync 1, 64; ld.weak r0, [x]; bar.sync 2, 64", &["0", "1"], &[]);
+    two(
+        "stores after",
+        &format!("bar.sync 1, 64; {store} bar.arrive 2, 64"),
+        "bar.sync 1, 64; ld.weak r0, [x]; bar.sync 2, 64",
+        &["0", "1"],
+        &[],
+    );
     // Between a poll and a use.
     let use_of = |poll: &str, barrier: &str, must: &[&str], never: &[&str]| {
         let poll = format!("{poll}; {barrier}");
@@ -398,7 +429,8 @@ fn vectors_are_seen_in_parts_and_their_elements_whole() {
             "ld.relaxed.sys.global.v2.u64 {%rd21, %rd22}, [x]; mov.b64 {r0, r1}, %rd21; mov.b64 {r2, r3}, %rd22",
         ),
     ]);
-    let shown: BTreeSet<Vec<u32>> = program.outcomes(Stale::All, 0..SEEDS).into_keys().map(|o| o.results).collect();
+    let shown: BTreeSet<Vec<u32>> =
+        program.outcomes(Stale::All, 0..SEEDS).into_keys().map(|o| o.results).collect();
     let expected = [[0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 1, 1]].map(Vec::from);
     assert_eq!(shown, BTreeSet::from(expected));
 }

@@ -120,13 +120,15 @@ impl Program {
                 text.split(';').map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect();
             let mut results = 0;
             for line in &lines {
-                for name in line.split('[').skip(1).map(|rest| rest.split([']', '+']).next().unwrap().trim()) {
+                for name in line.split('[').skip(1).map(|rest| rest.split([']', '+']).next().unwrap().trim())
+                {
                     if !name.starts_with('%') && name != "tile" && !locations.iter().any(|l| l == name) {
                         locations.push(name.to_owned());
                     }
                 }
                 for r in 0..RESULTS {
-                    let named = line.split(|c: char| !c.is_alphanumeric() && c != '%').any(|w| w == format!("r{r}"));
+                    let named =
+                        line.split(|c: char| !c.is_alphanumeric() && c != '%').any(|w| w == format!("r{r}"));
                     results = if named { results.max(r + 1) } else { results };
                 }
             }
@@ -134,8 +136,7 @@ impl Program {
         }
         assert!(locations.len() <= LOCATIONS);
         let warps = parsed.iter().map(|t| t.at.warp + 1).max().unwrap();
-        let mut program =
-            Program { threads: parsed, locations, warps, modules: BTreeMap::new() };
+        let mut program = Program { threads: parsed, locations, warps, modules: BTreeMap::new() };
         let ranks: Vec<u32> = program.threads.iter().map(|t| t.at.rank).collect();
         for rank in ranks {
             let text = program.kernel(rank);
@@ -168,10 +169,8 @@ impl Program {
                     let _ = writeln!(k, "setp.eq.u32 %p1, %r52, {}; @%p1 bra T{n};", first + lane);
                 }
                 None => {
-                    let _ = writeln!(
-                        k,
-                        "sub.u32 %r53, %r52, {first}; setp.lt.u32 %p1, %r53, 32; @%p1 bra T{n};"
-                    );
+                    let _ =
+                        writeln!(k, "sub.u32 %r53, %r52, {first}; setp.lt.u32 %p1, %r53, 32; @%p1 bra T{n};");
                 }
             }
         }
@@ -258,10 +257,15 @@ impl Program {
     }
 
     /// How often each outcome shows up, and the first seed that brings it.
-    pub(crate) fn outcomes(&self, stale: Stale, seeds: std::ops::Range<u64>) -> BTreeMap<Outcome, (usize, u64)> {
+    pub(crate) fn outcomes(
+        &self,
+        stale: Stale,
+        seeds: std::ops::Range<u64>,
+    ) -> BTreeMap<Outcome, (usize, u64)> {
         let mut found = BTreeMap::new();
         for seed in seeds {
-            let outcome = self.run(&How::new(false, stale, seed)).unwrap_or_else(|f| panic!("seed {seed}: {f}"));
+            let outcome =
+                self.run(&How::new(false, stale, seed)).unwrap_or_else(|f| panic!("seed {seed}: {f}"));
             found.entry(outcome).or_insert((0, seed)).0 += 1;
         }
         found

@@ -10,7 +10,8 @@ const SEEDS: u64 = 60;
 /// the sum of their data, and acknowledges in `c` how many it has taken. Before a packet, the sender waits until at
 /// most `distance` others are on their way; a distance of 99 waits for nothing.
 fn ll(rounds: u32, slots: u32, distance: u32, credit: &str) -> Program {
-    let address = format!("rem.u32 %r3, %r1, {slots}; mul.wide.u32 %rd21, %r3, 16; add.s64 %rd22, %rd0, %rd21");
+    let address =
+        format!("rem.u32 %r3, %r1, {slots}; mul.wide.u32 %rd21, %r3, 16; add.s64 %rd22, %rd0, %rd21");
     let sender = format!(
         "ld.relaxed.sys.global.u32 %r9, [x+192]; mov.u32 %r1, 0; L:; add.u32 %r2, %r1, 1; \
          W:; setp.ge.u32 %p6, {distance}, 99; @%p6 bra G; {credit} %r4, [c]; add.u32 %r4, %r4, {distance}; \
@@ -41,7 +42,8 @@ fn packets_with_credits_arrive() {
     for (slots, distance) in [(1, 1), (4, 4), (4, 2)] {
         let program = ll(9, slots, distance, "ld.acquire.sys");
         for seed in 0..SEEDS {
-            let outcome = run(&program, Layout::Ll, 64, seed, Stale::Strong).unwrap_or_else(|f| panic!("seed {seed}: {f}"));
+            let outcome = run(&program, Layout::Ll, 64, seed, Stale::Strong)
+                .unwrap_or_else(|f| panic!("seed {seed}: {f}"));
             assert_eq!(outcome.results, [90]);
         }
     }
@@ -58,16 +60,14 @@ fn a_slot_is_not_used_again_before_it_has_been_read() {
     ];
     for (slots, distance, credit) in wrong {
         let program = ll(9, slots, distance, credit);
-        let found = (0..SEEDS).filter(|&seed| {
-            match run(&program, Layout::Ll, 64, seed, Stale::Strong) {
-                Err(Fault::SlotReuse(reuse)) => {
-                    assert_eq!((reuse.first.place.rank, reuse.second.place.rank, reuse.bytes), (0, 0, 8));
-                    assert!(reuse.to_string().contains("overwrites what came by store"), "{reuse}");
-                    true
-                }
-                Ok(_) | Err(Fault::Hang { .. } | Fault::InstructionLimit { .. }) => false,
-                Err(other) => panic!("{other}"),
+        let found = (0..SEEDS).filter(|&seed| match run(&program, Layout::Ll, 64, seed, Stale::Strong) {
+            Err(Fault::SlotReuse(reuse)) => {
+                assert_eq!((reuse.first.place.rank, reuse.second.place.rank, reuse.bytes), (0, 0, 8));
+                assert!(reuse.to_string().contains("overwrites what came by store"), "{reuse}");
+                true
             }
+            Ok(_) | Err(Fault::Hang { .. } | Fault::InstructionLimit { .. }) => false,
+            Err(other) => panic!("{other}"),
         });
         assert!(found.count() > SEEDS as usize / 4, "{slots} slots, distance {distance}, {credit}");
     }

@@ -9,7 +9,11 @@ use crate::machine::{How, Program};
 fn results(program: &Program, policy: Policy, seeds: u64) -> BTreeSet<Vec<u32>> {
     (0..seeds)
         .map(|seed| {
-            let how = How { policy, check: Check { races: false, stale: Stale::Off }, ..How::new(false, Stale::Off, seed) };
+            let how = How {
+                policy,
+                check: Check { races: false, stale: Stale::Off },
+                ..How::new(false, Stale::Off, seed)
+            };
             program.run(&how).unwrap_or_else(|f| panic!("seed {seed}: {f}")).results
         })
         .collect()
@@ -31,7 +35,9 @@ fn an_adversary_holds_up_one_for_long() {
 #[test]
 fn who_polls_is_not_held_up_for_ever_and_a_seed_is_a_run() {
     let wait = |flag: &str, value: u32| {
-        format!("W{value}{flag}:; ld.acquire.sys r0, [{flag}]; setp.ne.u32 %p5, r0, {value}; @%p5 bra W{value}{flag}")
+        format!(
+            "W{value}{flag}:; ld.acquire.sys r0, [{flag}]; setp.ne.u32 %p5, r0, {value}; @%p5 bra W{value}{flag}"
+        )
     };
     let turns = |own: &str, other: &str, first: bool| {
         let turn = |n: u32| match first {
@@ -41,7 +47,8 @@ fn who_polls_is_not_held_up_for_ever_and_a_seed_is_a_run() {
         (1..8).map(turn).collect::<Vec<_>>().join("; ")
     };
     let (a, b) = (turns("x", "y", true), turns("y", "x", false));
-    let count = "atom.relaxed.sys.add r0, [z], 1; atom.relaxed.sys.add r1, [z], 1; atom.relaxed.sys.add r2, [z], 1";
+    let count =
+        "atom.relaxed.sys.add r0, [z], 1; atom.relaxed.sys.add r1, [z], 1; atom.relaxed.sys.add r2, [z], 1";
     let program = Program::new(&[("0.0.0.0", &a), ("1.0.0.0", &b), ("0.1.0.0", count), ("1.0.1.0", count)]);
     for policy in [Policy::Adversarial, Policy::Random, Policy::RoundRobin] {
         for seed in 0..40 {

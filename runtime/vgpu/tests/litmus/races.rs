@@ -22,7 +22,12 @@ fn race(program: &Program, aliases: &[(&'static str, &'static str)]) -> Option<B
 
 fn judge(name: &str, threads: &[(&str, &str)], expected: Option<RaceReason>) -> Option<Box<Race>> {
     let found = race(&Program::new(threads), &[]);
-    assert_eq!(found.as_ref().map(|r| r.reason), expected, "{name}: {}", found.map_or(String::new(), |r| r.to_string()));
+    assert_eq!(
+        found.as_ref().map(|r| r.reason),
+        expected,
+        "{name}: {}",
+        found.map_or(String::new(), |r| r.to_string())
+    );
     found
 }
 
@@ -33,7 +38,9 @@ const GUARDED: &str = "setp.eq.u32 %p5, r0, 1; @%p5 ld.weak r1, [x]";
 fn messages_without_order_are_races() {
     for (writer, reader, ordered) in messages() {
         let weak_flag = writer.contains("st.weak [f]") || reader.contains("ld.weak r0");
-        let narrow = [writer, reader].iter().any(|t| t.contains("relaxed.gpu") || t.contains("release.gpu") || t.contains("acquire.gpu"));
+        let narrow = [writer, reader]
+            .iter()
+            .any(|t| t.contains("relaxed.gpu") || t.contains("release.gpu") || t.contains("acquire.gpu"));
         let expected = match (ordered, weak_flag, narrow) {
             (true, ..) => None,
             (_, true, _) => Some(RaceReason::Unordered),
@@ -50,12 +57,13 @@ fn messages_without_order_are_races() {
 fn a_race_is_told_with_both_instructions() {
     let writer = "st.weak [x], 1; st.relaxed.sys [f], 1";
     let reader = format!("ld.acquire.sys r0, [f]; {GUARDED}");
-    let found = judge("told", &[("0.0.1.3", writer), ("1.1.0.2", &reader)], Some(RaceReason::Unordered)).unwrap();
+    let found =
+        judge("told", &[("0.0.1.3", writer), ("1.1.0.2", &reader)], Some(RaceReason::Unordered)).unwrap();
     let text = found.to_string();
     let program = Program::new(&[("0.0.1.3", writer), ("1.1.0.2", &reader)]);
     let line = |rank, of: &str| program.kernel(rank).lines().position(|l| l.contains(of)).unwrap() + 1;
     let expected = format!(
-        "4 bytes at global address 0x{:x}, allocation \"words\" of rank 0 at byte 0: load (weak) by warp 0 at rank 1, kernel k, \
+        "4 bytes at global address 0x{:x}, byte 0 of `words` of rank 0 (2048 bytes): load (weak) by warp 0 at rank 1, kernel k, \
          block (1, 0, 0), thread (2, 0, 0), PTX line {}, and earlier store (weak) by warp 1 at rank 0, kernel k, block \
          (0, 0, 0), thread (35, 0, 0), PTX line {}; nothing puts them in order",
         found.address,
@@ -117,17 +125,20 @@ fn what_a_strong_read_has_seen_comes_before_what_follows() {
     let wait2 = wait.replace("setp.eq.u32 %p5, r0, 0", "setp.ne.u32 %p5, r0, 3");
     let add = "atom.relaxed.sys.add r0, [f], 2";
     let last = format!("{wait2}; st.weak [f], 0");
-    let through = [("0.0.0.0", "atom.relaxed.sys.add r0, [f], 1"), ("0.1.0.0", add), ("1.0.0.0", last.as_str())];
+    let through =
+        [("0.0.0.0", "atom.relaxed.sys.add r0, [f], 1"), ("0.1.0.0", add), ("1.0.0.0", last.as_str())];
     judge("through", &through, None);
     let passed = format!("{wait}; st.release.sys [g], 1");
     let resets = wait.replace("relaxed", "acquire").replace("[f]", "[g]") + "; st.weak [f], 0";
-    let three = [("0.0.0.0", "st.relaxed.sys [f], 1"), ("0.1.0.0", passed.as_str()), ("1.0.0.0", resets.as_str())];
+    let three =
+        [("0.0.0.0", "st.relaxed.sys [f], 1"), ("0.1.0.0", passed.as_str()), ("1.0.0.0", resets.as_str())];
     judge("passed on", &three, None);
 }
 
 #[test]
 fn barriers_order_those_who_take_part() {
-    let two = |name: &str, a: &str, b: &str, expected| judge(name, &[("0.0.0.*", a), ("0.0.1.*", b)], expected);
+    let two =
+        |name: &str, a: &str, b: &str, expected| judge(name, &[("0.0.0.*", a), ("0.0.1.*", b)], expected);
     let store = "@%is0 st.weak [x], 1";
     two("barrier", &format!("{store}; bar.sync 0"), "bar.sync 0; ld.weak r0, [x]", None);
     two("no barrier", store, "ld.weak r0, [x]", Some(RaceReason::Unordered));
@@ -147,19 +158,37 @@ fn barriers_order_those_who_take_part() {
 fn two_addresses_of_one_allocation_take_a_fence() {
     let alias = |name: &str, threads: &[(&str, &str)], expected: Option<RaceReason>| {
         let found = race(&Program::new(threads), &[("y", "x")]);
-        assert_eq!(found.as_ref().map(|r| r.reason), expected, "{name}: {}", found.map_or(String::new(), |r| r.to_string()));
+        assert_eq!(
+            found.as_ref().map(|r| r.reason),
+            expected,
+            "{name}: {}",
+            found.map_or(String::new(), |r| r.to_string())
+        );
     };
     // By one thread already.
     alias("one thread", &[("0.0.0.0", "st.weak [x], 1; ld.weak r0, [y]")], Some(RaceReason::AliasProxy));
     alias("fenced", &[("0.0.0.0", "st.weak [x], 1; fence.proxy.alias; ld.weak r0, [y]")], None);
     alias("reads", &[("0.0.0.0", "ld.weak r0, [x]; ld.weak r1, [y]")], None);
-    alias("strong", &[("0.0.0.0", "st.relaxed.sys [x], 1; ld.relaxed.sys r0, [y]")], Some(RaceReason::AliasProxy));
+    alias(
+        "strong",
+        &[("0.0.0.0", "st.relaxed.sys [x], 1; ld.relaxed.sys r0, [y]")],
+        Some(RaceReason::AliasProxy),
+    );
     let writer = "st.weak [x], 1; st.release.sys [f], 1";
-    let reader = "ld.acquire.sys r0, [f]; setp.eq.u32 %p5, r0, 1; @%p5 fence.proxy.alias; @%p5 ld.weak r1, [y]";
+    let reader =
+        "ld.acquire.sys r0, [f]; setp.eq.u32 %p5, r0, 1; @%p5 fence.proxy.alias; @%p5 ld.weak r1, [y]";
     alias("two threads", &[("0.0.0.0", writer), ("1.0.0.0", reader)], None);
-    alias("two threads", &[("0.0.0.0", writer), ("1.0.0.0", &reader.replace("@%p5 fence.proxy.alias;", ""))], Some(RaceReason::AliasProxy));
+    alias(
+        "two threads",
+        &[("0.0.0.0", writer), ("1.0.0.0", &reader.replace("@%p5 fence.proxy.alias;", ""))],
+        Some(RaceReason::AliasProxy),
+    );
     let early = "fence.proxy.alias; st.weak [x], 1; st.release.sys [f], 1";
-    alias("too early", &[("0.0.0.0", early), ("1.0.0.0", &reader.replace("@%p5 fence.proxy.alias;", ""))], Some(RaceReason::AliasProxy));
+    alias(
+        "too early",
+        &[("0.0.0.0", early), ("1.0.0.0", &reader.replace("@%p5 fence.proxy.alias;", ""))],
+        Some(RaceReason::AliasProxy),
+    );
     // The bytes are the same ones.
     let program = Program::new(&[("0.0.0.0", "st.weak [x], 7; fence.proxy.alias; ld.weak r0, [y]")]);
     let mut how = How::new(true, Stale::Strong, 0);

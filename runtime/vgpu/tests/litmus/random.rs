@@ -36,10 +36,7 @@ fn program(number: u64) -> Vec<(String, String)> {
     let (mut places, mut program) = (Vec::new(), Vec::new());
     while places.len() < threads {
         let spread = [1, 2][dice.below(2)];
-        let place = format!(
-            "{}.{}.{}.{}",
-            dice.below(spread), dice.below(2), dice.below(2), dice.below(2)
-        );
+        let place = format!("{}.{}.{}.{}", dice.below(spread), dice.below(2), dice.below(2), dice.below(2));
         if !places.contains(&place) {
             places.push(place);
         }
@@ -114,13 +111,23 @@ fn check(programs: std::ops::Range<u64>, seeds: u64) -> Vec<String> {
 
 #[test]
 fn what_the_machine_shows_the_axioms_allow() {
-    let failures = check(0..150, 40);
-    assert!(failures.is_empty(), "{} outcomes:\n{}", failures.len(), failures[..failures.len().min(3)].join("\n"));
+    let failures = check(0..400, 40);
+    assert!(
+        failures.is_empty(),
+        "{} outcomes:\n{}",
+        failures.len(),
+        failures[..failures.len().min(3)].join("\n")
+    );
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn what_the_machine_shows_the_axioms_allow_at_length() {
     let failures = check(300..20_000, 100);
-    assert!(failures.is_empty(), "{} outcomes:\n{}", failures.len(), failures[..failures.len().min(3)].join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} outcomes:\n{}",
+        failures.len(),
+        failures[..failures.len().min(3)].join("\n")
+    );
 }
