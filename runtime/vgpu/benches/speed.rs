@@ -1,6 +1,6 @@
 //! Lane-instructions a second, on one thread and on as many as there are processors: a copy loop of 16-byte vectors, a
 //! computing loop, a ring all-reduce of eight ranks, and warps that poll packets, one a lane, which another computes
-//! for long before it sends. Each lane of a warp that executes a PTX instruction counts; polls count as well.
+//! for long before it sends; on one thread with the checks of the memory model, too. Each lane of a warp that executes a PTX instruction counts; polls count as well.
 
 #[path = "../tests/common/ring.rs"]
 mod ring;
@@ -8,7 +8,7 @@ mod ring;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use quadrille_vgpu::{Config, Execution, Launch, Machine, Module};
+use quadrille_vgpu::{Check, Config, Execution, Launch, Machine, Module};
 use ring::{RANKS, Ring};
 
 const MIB: u64 = 1 << 20;
@@ -103,20 +103,25 @@ fn poll(mut machine: Machine) -> Case {
 
 fn speed(c: &mut Criterion) {
     type Make = fn(Machine) -> Case;
-    let cases: [(&str, Make); 4] = [
-        ("copy loop", copy),
-        ("compute loop", compute),
-        ("ring all-reduce", ring_all_reduce),
-        ("polling", poll),
+    // Whether the kernel passes the checks: the computing one stores what all threads have to one place.
+    let cases: [(&str, Make, bool); 4] = [
+        ("copy loop", copy, true),
+        ("compute loop", compute, false),
+        ("ring all-reduce", ring_all_reduce, true),
+        ("polling", poll, true),
     ];
-    for (name, make) in cases {
+    for (name, make, right) in cases {
         let mut group = c.benchmark_group(name);
         group.sample_size(20);
-        for execution in [Execution::Deterministic, Execution::Parallel { threads: None }] {
-            let config = Config { ranks: RANKS, execution, ..Config::default() };
+        let ways = [
+            ("one thread", Execution::Deterministic, None),
+            ("one thread, checked", Execution::Deterministic, Some(Check::default())),
+            ("all processors", Execution::Parallel { threads: None }, None),
+        ];
+        for (name, execution, check) in ways.into_iter().filter(|way| right || way.2.is_none()) {
+            let config = Config { ranks: RANKS, execution, check, ..Config::default() };
             let mut case = make(Machine::new(config).expect("eight ranks"));
             group.throughput(Throughput::Elements(case.run()));
-            let name = if execution == Execution::Deterministic { "one thread" } else { "all processors" };
             group.bench_function(name, |b| b.iter(|| case.run()));
         }
         group.finish();

@@ -455,6 +455,14 @@ pub enum RequestError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// A second address that cannot be had.
+    #[error("no alias of address {address:#x}: {reason}")]
+    Alias {
+        /// The address.
+        address: u64,
+        /// Why.
+        reason: &'static str,
+    },
     /// A check where it cannot be had.
     #[error("checks: {reason}")]
     Check {

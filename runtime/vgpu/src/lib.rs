@@ -48,6 +48,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! With [`Config::check`], runs are checked against the PTX memory model: races are faults, and reads may return any
+//! value that the model lets them. Reads never see stores that have not been executed, and stores to one location take
+//! effect in the order of their execution; so load buffering and 2+2W, which the model allows, do not show up.
+//!
 //! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`; `machine` deals
 //! ranks to `worker`s, which give `warp`s turns and speak through the `board`; `exec` runs them. Values: `alu` and
 //! `float` for what ordinary code consists of, `floatop` and `soft` for every other format, rounding and modifier,
@@ -59,6 +63,7 @@
 #![expect(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
 mod access;
+mod adversary;
 mod alu;
 mod ast;
 mod block;

@@ -22,6 +22,9 @@ pub enum Policy {
     /// In a new random order each round.
     #[default]
     Random,
+    /// In a random order, but a rank, a block or a warp, another one from time to time, is held up while others have
+    /// something to do.
+    Adversarial,
 }
 
 /// On how many threads of the host ranks run.
@@ -203,7 +206,10 @@ impl Machine {
     pub fn free(&mut self, address: u64) -> Result<(), RequestError> {
         let id = self.memory.locate(address);
         self.memory.free(address)?;
-        if let (Some(model), Some(id)) = (&mut self.observers.model, id) {
+        // What is known of the bytes stays as long as there is another way to them.
+        if let (Some(model), Some(id)) = (&mut self.observers.model, id)
+            && self.memory.own(id).0 == id
+        {
             model.forget(Place::Global(id));
         }
         Ok(())
@@ -220,9 +226,19 @@ impl Machine {
         let found = self.memory.get(id);
         let from = address - found.bytes.origin(found.base);
         if let Some(model) = &mut self.observers.model {
-            model.declare_packets(Place::Global(id), from, bytes, layout);
+            model.declare_packets(Place::Global(self.memory.own(id).0), from, bytes, layout);
         }
         Ok(())
+    }
+
+    /// Maps an allocation at a second address of its rank, and returns that. Kernels reach the same bytes by both; in
+    /// the memory model, an order between accesses by different ones takes a `fence.proxy.alias` besides. Ends with the
+    /// allocation, or when it is freed itself.
+    ///
+    /// # Errors
+    /// No live allocation at the address, more than 127 aliases, or no room.
+    pub fn alias(&mut self, address: u64) -> Result<u64, RequestError> {
+        self.memory.alias(address)
     }
 
     /// Writes bytes into one allocation.
@@ -232,7 +248,13 @@ impl Machine {
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
         // It counts as a change by any of the workers.
         self.workers[0].tally.epoch += 1;
-        self.memory.write(address, bytes)
+        self.memory.write(address, bytes)?;
+        if let (Some(model), Some(id)) = (&mut self.observers.model, self.memory.locate(address)) {
+            let found = self.memory.get(id);
+            let from = address - found.bytes.origin(found.base);
+            model.host_writes(Place::Global(self.memory.own(id).0), from, bytes.len() as u64);
+        }
+        Ok(())
     }
 
     /// Reads bytes of one allocation.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::adversary::Adversary;
 use crate::block::{BARRIERS, BarrierState, Block, Shape};
 use crate::board::{Board, Stop, StopOnPanic};
 use crate::copies::{self, Copies};
@@ -98,6 +99,7 @@ impl Worker {
         let (mut quiet, mut epoch) = (0u32, board.epoch(self.number, &self.tally));
         let quiet_rounds = if board.alone() { QUIET_ROUNDS } else { QUIET_ROUNDS_OF_MANY };
         let mut ballot = board.ballot();
+        let mut adversary = Adversary::default();
         loop {
             self.start_blocks(config, &mut observer);
             if self.warps.is_empty() {
@@ -106,7 +108,11 @@ impl Worker {
             let suspect = quiet >= quiet_rounds;
             order.clear();
             order.extend(0..self.warps.len());
-            if config.policy == Policy::Random {
+            if config.policy == Policy::Adversarial {
+                adversary.round(&mut self.random, &self.warps, &self.blocks, suspect);
+                order.retain(|&w| !adversary.delays(&self.warps[w], &self.blocks));
+            }
+            if config.policy != Policy::RoundRobin {
                 self.random.shuffle(&mut order);
             }
             self.tally.rounds += 1;
@@ -146,6 +152,9 @@ impl Worker {
                 continue;
             }
             quiet = quiet.saturating_add(1);
+            if ran == 0 && adversary.relent() {
+                continue;
+            }
             let repeats = |w: &Warp| !w.can_run() || w.watcher.repeats(epoch);
             if (ran == 0 || suspect && self.warps.iter().all(repeats))
                 && board.vote(self.number, ballot, epoch)

@@ -57,10 +57,13 @@ impl Reason {
 pub(crate) struct Allocation {
     pub(crate) base: u64,
     pub(crate) len: u64,
-    pub(crate) bytes: Bytes,
+    /// Shared by an allocation and its aliases.
+    pub(crate) bytes: Arc<Bytes>,
     pub(crate) label: Arc<str>,
     pub(crate) freed: bool,
     pub(crate) read_only: bool,
+    /// Of a second address: the allocation that it is another way to, and which of its aliases it is, from 1.
+    pub(crate) alias: Option<(AllocationId, u8)>,
 }
 
 impl Allocation {
@@ -150,20 +153,65 @@ impl Memory {
         memory.allocations.push(Allocation {
             base,
             len,
-            bytes,
+            bytes: bytes.into(),
             label: label.into(),
             freed: false,
             read_only,
+            alias: None,
         });
         Ok(base)
+    }
+
+    /// Maps an allocation at one more address of its rank, which is aligned as the first one is.
+    pub(crate) fn alias(&mut self, address: u64) -> Result<u64, RequestError> {
+        let id = self.locate(address).map(|id| self.own(id).0);
+        let Some(id) = id.filter(|&id| !self.get(id).freed) else {
+            return Err(RequestError::Alias { address, reason: "no live allocation is there" });
+        };
+        let of_it = |a: &&Allocation| a.alias.is_some_and(|(own, _)| own == id);
+        let known = self.ranks[id.0].allocations.iter().filter(of_it).count();
+        let Some(number) = u8::try_from(known + 1).ok().filter(|&n| n < 1 << 7) else {
+            return Err(RequestError::Alias { address, reason: "it has 127 aliases already" });
+        };
+        let Allocation { base, len, bytes, label, read_only, .. } = self.get(id);
+        let (base, len, read_only) = (*base, *len, *read_only);
+        let (bytes, label) = (bytes.clone(), label.clone());
+        let memory = &mut self.ranks[id.0];
+        let period = 2 << base.trailing_zeros();
+        let begin = (memory.next + GUARD).next_multiple_of(period) + base % period;
+        if (begin + len) >> RANK_SHIFT != id.0 as u64 + 1 {
+            return Err(RequestError::Alias { address, reason: "the rank's address space is used up" });
+        }
+        memory.next = begin + len;
+        let alias = Some((id, number));
+        memory.allocations.push(Allocation {
+            base: begin,
+            len,
+            bytes,
+            label,
+            freed: false,
+            read_only,
+            alias,
+        });
+        Ok(begin)
+    }
+
+    /// The allocation that an allocation or alias is, and the number of the alias, 0 of the allocation itself.
+    pub(crate) fn own(&self, id: AllocationId) -> (AllocationId, u8) {
+        self.get(id).alias.unwrap_or((id, 0))
     }
 
     pub(crate) fn free(&mut self, address: u64) -> Result<(), RequestError> {
         match self.locate(address) {
             Some(id) if self.get(id).base == address && !self.get(id).freed => {
-                let allocation = &mut self.ranks[id.0].allocations[id.1];
-                allocation.freed = true;
-                allocation.bytes = Bytes::default();
+                let (own, number) = self.own(id);
+                for (n, allocation) in self.ranks[id.0].allocations.iter_mut().enumerate() {
+                    let of_it = number == 0 && allocation.alias.is_some_and(|(other, _)| other == own);
+                    if n == id.1 || of_it {
+                        allocation.freed = true;
+                        allocation.bytes = Arc::default();
+                    }
+                }
                 Ok(())
             }
             _ => Err(RequestError::Free { address }),

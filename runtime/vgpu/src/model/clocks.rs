@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::clock::{Home, Knowledge, Lanes, Moment, Proxy, View};
+use super::history::Where;
 use super::shadow::{Path, Relation, Stamp};
 use crate::isa::Scope;
 
@@ -17,7 +18,7 @@ pub(crate) struct Who {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Message {
     pub(crate) view: View,
-    /// The narrowest of the scopes that it went through.
+    /// Of the release or fence.
     pub(crate) scope: Scope,
     /// Block of the thread that published it.
     pub(crate) from: u32,
@@ -30,8 +31,24 @@ struct Ready {
     scope: Scope,
     /// Without the lane's own work.
     view: Arc<View>,
+    /// When it was.
+    phase: u32,
     time: u32,
+    /// What stores of lanes have published by it.
+    published: Vec<(usize, Arc<Message>)>,
 }
+
+/// What strong reads of lanes have seen.
+#[derive(Clone, Debug)]
+struct Seen {
+    lanes: u32,
+    message: Arc<Message>,
+    /// Where, unless the message came by very many locations.
+    at: Option<Where>,
+}
+
+/// Locations by which one message is remembered.
+const SEEN_AT: usize = 16;
 
 #[derive(Clone, Debug)]
 struct WarpClock {
@@ -43,7 +60,7 @@ struct WarpClock {
     learnt: Vec<(u32, View)>,
     ready: Vec<Ready>,
     /// What strong reads have seen, until a fence makes it known.
-    seen: Vec<(u32, Scope, Arc<Message>)>,
+    seen: Vec<Seen>,
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +85,9 @@ struct Arrival {
 /// All clocks of a machine since the host last waited for everything.
 #[derive(Clone, Debug)]
 pub(crate) struct Clocks {
+    /// Numbers up to this one are of moments before the host last waited for everything.
+    settled: u32,
+    /// By number, less `settled`.
     moments: Vec<Moment>,
     blocks: Vec<BlockClock>,
     /// By rank, what its next launch begins with.
@@ -84,6 +104,7 @@ const ASYNC_WARPS: u32 = 1 << 16;
 impl Clocks {
     pub(crate) fn new(ranks: usize) -> Clocks {
         Clocks {
+            settled: 0,
             moments: vec![NOWHERE],
             blocks: Vec::new(),
             ends: vec![View::default(); ranks],
@@ -94,7 +115,29 @@ impl Clocks {
 
     /// The block of a moment, the moment being that of a stamp.
     pub(crate) fn moment(&self, epoch: u32) -> Moment {
-        self.moments[epoch as usize]
+        self.moments[(epoch - self.settled) as usize]
+    }
+
+    /// The host has waited for everything: all moments so far happened before those that follow. Says whether there
+    /// are numbers left for them.
+    pub(crate) fn settle(&mut self) -> bool {
+        let settled = self.next() - 1;
+        *self = Clocks { settled, ..Clocks::new(self.ends.len()) };
+        settled < u32::MAX / 2
+    }
+
+    pub(crate) fn ranks(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// What has a number up to this one happened before everything else.
+    pub(crate) fn settled(&self) -> u32 {
+        self.settled
+    }
+
+    /// The number of the next moment.
+    fn next(&self) -> u32 {
+        self.settled + self.moments.len() as u32
     }
 
     pub(crate) fn start_block(&mut self, home: Home, warps: u32) -> u32 {
@@ -144,7 +187,7 @@ impl Clocks {
     /// The number of the warp's current moment.
     pub(crate) fn epoch(&mut self, who: Who) -> u32 {
         let phase = self.blocks[who.block as usize].phase;
-        let next = self.moments.len() as u32;
+        let next = self.next();
         let warp = self.warp_mut(who);
         if warp.epoch == 0 {
             warp.epoch = next;
@@ -170,7 +213,7 @@ impl Clocks {
         view.known.add_lanes((who.block, phase, warp), u32::MAX, 1);
         self.moments.push(Moment { block: who.block, phase, warp, time: 0 });
         self.tick(who);
-        (self.moments.len() as u32 - 1, view)
+        (self.next() - 1, view)
     }
 
     /// Whether a scope that a thread of block `a` names includes those of block `b`.
@@ -218,50 +261,66 @@ impl Clocks {
         }
     }
 
-    /// What a relaxed or releasing store of a lane publishes by fences before it.
-    pub(crate) fn ready(&self, who: Who, lane: usize, scope: Scope) -> Vec<Message> {
-        let phase = self.blocks[who.block as usize].phase;
-        let of_lane = self.warp(who).ready.iter().filter(|ready| ready.lanes >> lane & 1 != 0);
+    /// What a strong store of a lane publishes by fences before it.
+    pub(crate) fn ready(&mut self, who: Who, lane: usize) -> Vec<Arc<Message>> {
+        let of_lane = self.warp_mut(who).ready.iter_mut().filter(|ready| ready.lanes >> lane & 1 != 0);
         of_lane
             .map(|ready| {
+                if let Some((_, message)) = ready.published.iter().find(|(l, _)| *l == lane) {
+                    return message.clone();
+                }
                 let mut view = (*ready.view).clone();
-                view.known.add_lanes((who.block, phase, who.warp), 1 << lane, ready.time + 1);
-                Message { view, scope: ready.scope.min(scope), from: who.block }
+                view.known.add_lanes((who.block, ready.phase, who.warp), 1 << lane, ready.time + 1);
+                let message = Arc::new(Message { view, scope: ready.scope, from: who.block });
+                ready.published.push((lane, message.clone()));
+                message
             })
             .collect()
     }
 
     /// A strong read of a lane saw what others published.
-    pub(crate) fn see(&mut self, who: Who, lane: usize, scope: Scope, message: &Arc<Message>) {
+    pub(crate) fn see(&mut self, who: Who, lane: usize, at: Where, message: &Arc<Message>) {
         let seen = &mut self.warp_mut(who).seen;
-        let same = |(_, s, m): &&mut (u32, Scope, Arc<Message>)| *s == scope && Arc::ptr_eq(m, message);
-        match seen.iter_mut().find(same) {
-            Some((lanes, ..)) => *lanes |= 1 << lane,
-            None => seen.push((1 << lane, scope, message.clone())),
+        let like = |s: &&Seen| Arc::ptr_eq(&s.message, message);
+        let at = (seen.iter().filter(like).count() < SEEN_AT).then_some(at);
+        match seen.iter_mut().find(|s| Arc::ptr_eq(&s.message, message) && (s.at == at || at.is_none())) {
+            Some(seen) => {
+                seen.lanes |= 1 << lane;
+                if at.is_none() {
+                    seen.at = None;
+                }
+            }
+            None => seen.push(Seen { lanes: 1 << lane, message: message.clone(), at }),
         }
+    }
+
+    /// What lanes have seen (at one location) becomes known, as far as an acquire of this scope reaches.
+    pub(crate) fn take_seen(&mut self, who: Who, lanes: u32, scope: Scope, at: Option<Where>) {
+        if self.warp(who).seen.is_empty() {
+            return;
+        }
+        let mut seen = std::mem::take(&mut self.warp_mut(who).seen);
+        for Seen { lanes: mask, message, at: place } in &mut seen {
+            let taken = *mask & lanes;
+            if taken == 0 || at.is_some() && at != *place {
+                continue;
+            }
+            let mutual = self.reaches(message.scope, message.from, who.block)
+                && self.reaches(scope, who.block, message.from);
+            // A later fence of a wider scope may make known what this one could not.
+            if mutual {
+                crate::access::lanes(taken).for_each(|lane| self.acquire(who, lane, &message.view));
+                *mask &= !lanes;
+            }
+        }
+        seen.retain(|seen| seen.lanes != 0);
+        self.warp_mut(who).seen = seen;
     }
 
     /// A fence: it makes known what lanes have seen, and makes ready what they have done.
     pub(crate) fn fence(&mut self, who: Who, lanes: u32, scope: Scope, acquires: bool, releases: bool) {
         if acquires {
-            let seen = std::mem::take(&mut self.warp_mut(who).seen);
-            for (mask, read, message) in &seen {
-                let scope = scope.min(*read);
-                let mutual = self.reaches(message.scope, message.from, who.block)
-                    && self.reaches(scope, who.block, message.from);
-                if mutual {
-                    crate::access::lanes(mask & lanes)
-                        .for_each(|lane| self.acquire(who, lane, &message.view));
-                }
-            }
-            // A later fence of a wider scope may make known what this one could not.
-            let kept = |(mask, read, message): (u32, Scope, Arc<Message>)| {
-                let reached = self.reaches(scope.min(read), who.block, message.from);
-                let left = if reached { mask & !lanes } else { mask };
-                (left != 0).then_some((left, read, message))
-            };
-            let kept = seen.into_iter().filter_map(kept).collect();
-            self.warp_mut(who).seen = kept;
+            self.take_seen(who, lanes, scope, None);
         }
         if releases {
             let mut rest = lanes;
@@ -270,6 +329,7 @@ impl Clocks {
                 let like = self.alike(who, lane) & rest;
                 rest &= !like;
                 let view = Arc::new(self.without_own(who, lane));
+                let phase = self.blocks[who.block as usize].phase;
                 let warp = self.warp_mut(who);
                 for ready in &mut warp.ready {
                     // Wider fences stay: a later narrow one does not take their reach away.
@@ -279,7 +339,7 @@ impl Clocks {
                 }
                 warp.ready.retain(|ready| ready.lanes != 0);
                 let time = warp.time;
-                warp.ready.push(Ready { lanes: like, scope, view, time });
+                warp.ready.push(Ready { lanes: like, scope, view, phase, time, published: Vec::new() });
             }
             self.tick(who);
         }
@@ -304,7 +364,7 @@ impl Clocks {
     }
 
     /// A fence in sequentially consistent order: it knows what all those before it knew whose scopes and its own
-    /// include each other (PTX ISA, "Fence-SC order").
+    /// include each other (PTX ISA, "Fence-SC order"). Those of a warp's lanes come one after another.
     pub(crate) fn order_fence(&mut self, who: Who, lanes: u32, scope: Scope) {
         let mut before = View::default();
         for (theirs, block, view) in &self.fences {
@@ -312,12 +372,14 @@ impl Clocks {
                 before.join(view);
             }
         }
-        crate::access::lanes(lanes).for_each(|lane| self.acquire(who, lane, &before));
-        let mut after = View::default();
-        self.release(who, lanes).iter().for_each(|(_, view)| after.join(view));
+        for lane in crate::access::lanes(lanes) {
+            self.acquire(who, lane, &before);
+            before.join(&self.published(who, lane));
+        }
+        self.tick(who);
         match self.fences.iter_mut().find(|(s, block, _)| *s == scope && *block == who.block) {
-            Some((.., view)) => view.join(&after),
-            None => self.fences.push((scope, who.block, after)),
+            Some((.., view)) => view.join(&before),
+            None => self.fences.push((scope, who.block, before)),
         }
     }
 
@@ -367,7 +429,8 @@ impl Clocks {
         self.blocks[who.block as usize].arrivals.push(arrival);
     }
 
-    /// A barrier of a block is complete. `threads`: those of the block that have not exited.
+    /// A barrier of a block is complete. `threads`: all of the block. Those that have exited do not take part, and
+    /// nobody learns of their work.
     pub(crate) fn complete(&mut self, block: u32, barrier: u32, threads: u32) {
         let clock = &mut self.blocks[block as usize];
         let (arrived, others): (Vec<Arrival>, Vec<Arrival>) =
@@ -495,132 +558,4 @@ pub(crate) fn scope_of(stamp: &Stamp) -> Scope {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ALL: u32 = u32::MAX;
-
-    /// Two ranks with a block of two warps each.
-    fn two() -> (Clocks, [Who; 4]) {
-        let mut clocks = Clocks::new(2);
-        let warps = [0, 1].map(|rank| {
-            let block = clocks.start_block(Home { rank, launch: rank }, 2);
-            [0, 1].map(|warp| Who { block, warp })
-        });
-        let [[a, b], [c, d]] = warps;
-        (clocks, [a, b, c, d])
-    }
-
-    fn now(clocks: &mut Clocks, who: Who) -> Moment {
-        let epoch = clocks.epoch(who);
-        clocks.moment(epoch)
-    }
-
-    #[test]
-    fn a_release_publishes_the_lane_alone_unless_lanes_have_met() {
-        let (mut clocks, [a, _, c, _]) = two();
-        let done = now(&mut clocks, a);
-        let (_, view) = clocks.release(a, 1).remove(0);
-        clocks.acquire(c, 5, &view);
-        assert!(clocks.knows(c, 5, done, 1) && !clocks.knows(c, 5, done, 2) && !clocks.knows(c, 4, done, 1));
-        let later = now(&mut clocks, a);
-        clocks.meet(a, ALL, ALL);
-        let (_, view) = clocks.release(a, 1).remove(0);
-        clocks.acquire(c, 5, &view);
-        assert!(clocks.knows(c, 5, later, ALL));
-        // What comes after a release is not part of it.
-        let after = now(&mut clocks, a);
-        assert!(!clocks.knows(c, 5, after, 1));
-        clocks.meet(c, ALL, ALL);
-        assert!(clocks.knows(c, 0, later, ALL) && !clocks.knows(c, 0, after, 1));
-    }
-
-    #[test]
-    fn a_warp_that_releases_says_nothing_of_others_before_a_barrier() {
-        let (mut clocks, [a, b, c, _]) = two();
-        let of_b = now(&mut clocks, b);
-        let (_, early) = clocks.release(a, 1).remove(0);
-        for who in [a, b] {
-            clocks.arrive(who, 0, ALL, true);
-        }
-        clocks.complete(a.block, 0, 64);
-        assert!(clocks.knows(a, 7, of_b, ALL) && clocks.all_know(a, of_b));
-        let (_, late) = clocks.release(a, 1).remove(0);
-        clocks.acquire(c, 0, &early);
-        assert!(!clocks.knows(c, 0, of_b, ALL));
-        clocks.acquire(c, 0, &late);
-        assert!(clocks.knows(c, 0, of_b, ALL));
-    }
-
-    #[test]
-    fn a_barrier_of_some_warps_tells_them_alone() {
-        let mut clocks = Clocks::new(1);
-        let block = clocks.start_block(Home { rank: 0, launch: 0 }, 3);
-        let [a, b, c] = [0, 1, 2].map(|warp| Who { block, warp });
-        let moments = [a, b, c].map(|who| now(&mut clocks, who));
-        clocks.arrive(a, 1, ALL, false);
-        clocks.arrive(b, 1, ALL, true);
-        clocks.complete(block, 1, 96);
-        assert!(clocks.knows(b, 3, moments[0], ALL));
-        assert!(!clocks.knows(a, 3, moments[1], ALL) && !clocks.knows(c, 3, moments[0], ALL));
-        let after = now(&mut clocks, a);
-        assert!(!clocks.knows(b, 3, after, ALL));
-    }
-
-    #[test]
-    fn fences_make_ready_what_stores_publish_and_known_what_reads_have_seen() {
-        let (mut clocks, [a, _, c, _]) = two();
-        let done = now(&mut clocks, a);
-        assert!(clocks.ready(a, 0, Scope::Sys).is_empty());
-        clocks.fence(a, ALL, Scope::Sys, false, true);
-        let after = now(&mut clocks, a);
-        let message = Arc::new(clocks.ready(a, 3, Scope::Sys).remove(0));
-        clocks.see(c, 2, Scope::Sys, &message);
-        assert!(!clocks.knows(c, 2, done, 1 << 3));
-        // A fence that does not reach the other rank makes nothing known, and takes nothing away.
-        clocks.fence(c, ALL, Scope::Gpu, true, false);
-        assert!(!clocks.knows(c, 2, done, 1 << 3));
-        clocks.fence(c, ALL, Scope::Sys, true, false);
-        assert!(clocks.knows(c, 2, done, 1 << 3) && !clocks.knows(c, 2, done, 1 << 4));
-        assert!(!clocks.knows(c, 2, after, 1 << 3) && !clocks.knows(c, 1, done, 1 << 3));
-    }
-
-    #[test]
-    fn ordered_fences_know_of_each_other_within_their_scopes() {
-        let (mut clocks, [a, b, c, _]) = two();
-        let done = now(&mut clocks, a);
-        clocks.order_fence(a, 1, Scope::Gpu);
-        clocks.order_fence(c, 1, Scope::Sys);
-        clocks.order_fence(b, 1, Scope::Sys);
-        assert!(!clocks.knows(c, 0, done, 1) && clocks.knows(b, 0, done, 1));
-    }
-
-    #[test]
-    fn a_launch_knows_all_earlier_ones_of_its_rank_and_what_they_knew() {
-        let (mut clocks, [a, b, c, _]) = two();
-        let moments = [a, b, c].map(|who| now(&mut clocks, who));
-        let (_, view) = clocks.release(c, 1).remove(0);
-        clocks.acquire(b, 0, &view);
-        clocks.end_launch(clocks.home(a.block));
-        let block = clocks.start_block(Home { rank: 0, launch: 9 }, 1);
-        let next = Who { block, warp: 0 };
-        assert!(clocks.knows(next, 0, moments[0], ALL) && clocks.knows(next, 0, moments[1], ALL));
-        assert!(clocks.knows(next, 0, moments[2], 1) && !clocks.knows(next, 0, moments[2], 2));
-    }
-
-    #[test]
-    fn a_proxy_takes_a_fence_of_its_own() {
-        let (mut clocks, [a, _, c, _]) = two();
-        let done = now(&mut clocks, a);
-        let (_, plain) = clocks.release(a, 1).remove(0);
-        clocks.acquire(c, 0, &plain);
-        assert!(clocks.knows(c, 0, done, 1) && !clocks.fenced(c, 0, done, 1, Proxy::Async));
-        clocks.fence_proxy(c, 1, Proxy::Async);
-        assert!(clocks.fenced(c, 0, done, 1, Proxy::Async) && !clocks.fenced(c, 0, done, 1, Proxy::Alias));
-        // The writer's fence serves as well.
-        clocks.fence_proxy(a, 1, Proxy::Alias);
-        let (_, fenced) = clocks.release(a, 1).remove(0);
-        clocks.acquire(c, 0, &fenced);
-        assert!(clocks.fenced(c, 0, done, 1, Proxy::Alias));
-    }
-}
+mod tests;

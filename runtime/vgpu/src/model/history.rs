@@ -2,7 +2,9 @@
 //!
 //! A location keeps its last writes in coherence order, which is the order of execution. A read may return any write
 //! that no later one replaces in what the reader knows to have happened before, and none older than one that it, or
-//! anything that happened before it, has read (PTX ISA, "Causality" and "Coherence").
+//! anything that happened before it, has read (PTX ISA, "Causality" and "Coherence"). What releases publish goes with
+//! the writes that read-modify-writes make of theirs (PTX ISA, "Observation"), and with later strong writes of their
+//! own threads ("Release patterns").
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::clocks::{Clocks, Message, Who};
-use super::shadow::Memory;
+use super::shadow::{Memory, Stamp};
 use crate::isa::Scope;
 use crate::random::Random;
 
@@ -22,14 +24,57 @@ const READERS: usize = 64;
 /// Who did something: number of the moment, and the lane.
 type Doer = (u32, usize);
 
+/// A lane that reads a location.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    pub(crate) who: Who,
+    pub(crate) epoch: u32,
+    pub(crate) lane: usize,
+    /// Of a strong read.
+    pub(crate) scope: Option<Scope>,
+    /// The version of its line (see [`Mark::version`]) that it may not fall behind.
+    pub(crate) floor: u64,
+}
+
+impl Reader {
+    fn doer(&self) -> Doer {
+        (self.epoch, self.lane)
+    }
+}
+
+/// How a value was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Of a strong write.
+    pub(crate) scope: Option<Scope>,
+    /// By a read-modify-write.
+    pub(crate) atomic: bool,
+    /// The version of a line whose parts become visible together, 0 elsewhere.
+    pub(crate) version: u64,
+}
+
 #[derive(Clone, Debug)]
 struct Write {
     value: u128,
     /// Nobody: what lay there before.
     by: Option<Doer>,
-    /// Of a strong write.
-    scope: Option<Scope>,
+    mark: Mark,
     messages: Vec<Arc<Message>>,
+}
+
+#[derive(Clone, Debug)]
+struct Read {
+    by: Doer,
+    number: u64,
+    /// Whether it and the write are morally strong.
+    observed: bool,
+}
+
+/// A releasing operation on a location: what it published goes with later strong writes of its thread, too.
+#[derive(Clone, Debug)]
+struct Release {
+    thread: (u32, u32, usize),
+    message: Arc<Message>,
 }
 
 #[derive(Clone, Debug)]
@@ -38,8 +83,8 @@ struct Location {
     writes: VecDeque<Write>,
     /// Number of the first of `writes`.
     first: u64,
-    /// Who has read which write.
-    readers: Vec<(Doer, u64)>,
+    readers: Vec<Read>,
+    releases: Vec<Release>,
 }
 
 /// What a read returns.
@@ -48,7 +93,8 @@ pub(crate) struct Found {
     pub(crate) value: u128,
     /// Whether it is the last one written.
     pub(crate) newest: bool,
-    /// What was published with it, and the scope with which it was written.
+    pub(crate) version: u64,
+    /// What was published with it; nothing unless the read and the write are morally strong.
     pub(crate) messages: Vec<Arc<Message>>,
 }
 
@@ -58,6 +104,8 @@ pub(crate) type Where = (Memory, u64);
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     locations: FxHashMap<Where, Location>,
+    /// The sizes of all of them: powers of two, added.
+    sizes: u64,
 }
 
 impl History {
@@ -68,43 +116,91 @@ impl History {
 
     /// Begins to remember a location that is to be written, with the value that lies there now, if any.
     pub(crate) fn watch(&mut self, at: Where, bytes: u64, value: Option<u128>) {
-        let before = value.map(|value| Write { value, by: None, scope: None, messages: Vec::new() });
+        let mark = Mark { scope: None, atomic: false, version: 0 };
+        let before = value.map(|value| Write { value, by: None, mark, messages: Vec::new() });
         let writes = before.into_iter().collect();
-        self.locations.insert(at, Location { bytes, writes, first: 0, readers: Vec::new() });
+        let location = Location { bytes, writes, first: 0, readers: Vec::new(), releases: Vec::new() };
+        self.sizes |= bytes;
+        self.locations.insert(at, location);
     }
 
-    /// An access of another size: only what lies in memory counts from now on.
+    /// A write of another size: only what lies in memory counts from now on. Elements are aligned to their sizes.
     pub(crate) fn forget_overlapping(&mut self, (memory, offset): Where, bytes: u64) {
-        let from = offset.saturating_sub(15);
-        for other in from..offset + bytes {
-            let overlaps = |l: &Location| other + l.bytes > offset;
-            if (other, bytes) != (offset, self.locations.get(&(memory, other)).map_or(0, |l| l.bytes))
-                && self.locations.get(&(memory, other)).is_some_and(overlaps)
-            {
-                self.locations.remove(&(memory, other));
+        let mut others = self.sizes & !bytes;
+        while others != 0 {
+            let size = 1 << others.trailing_zeros();
+            others &= others - 1;
+            for at in (offset / size * size..offset + bytes).step_by(size as usize) {
+                if self.knows((memory, at), size) {
+                    self.locations.remove(&(memory, at));
+                }
             }
         }
     }
 
-    /// What was published with the location's last write.
-    pub(crate) fn messages(&self, at: Where) -> &[Arc<Message>] {
-        self.locations.get(&at).and_then(|l| l.writes.back()).map_or(&[], |w| &w.messages)
-    }
-
-    /// A write, the last in coherence order.
+    /// A write, the last in coherence order, with what it publishes itself.
     pub(crate) fn write(
         &mut self,
         at: Where,
         value: u128,
         by: Doer,
-        scope: Option<Scope>,
+        mark: Mark,
         messages: Vec<Arc<Message>>,
     ) {
         let Some(location) = self.locations.get_mut(&at) else { return };
-        location.writes.push_back(Write { value, by: Some(by), scope, messages });
+        location.writes.push_back(Write { value, by: Some(by), mark, messages });
         if location.writes.len() > REMEMBERED {
             location.trim(1);
         }
+    }
+
+    /// A releasing operation of a lane on the location has published a message.
+    pub(crate) fn released(&mut self, at: Where, who: Who, lane: usize, message: &Arc<Message>) {
+        let Some(location) = self.locations.get_mut(&at) else { return };
+        let thread = (who.block, who.warp, lane);
+        // A later one publishes all that an earlier one did.
+        location.releases.retain(|old| old.thread != thread || old.message.scope > message.scope);
+        location.releases.push(Release { thread, message: message.clone() });
+    }
+
+    /// What earlier releasing operations of a lane on the location have published.
+    pub(crate) fn releases(&self, at: Where, who: Who, lane: usize) -> impl Iterator<Item = &Arc<Message>> {
+        let releases = self.locations.get(&at).map_or(&[][..], |l| &l.releases);
+        let thread = (who.block, who.warp, lane);
+        releases.iter().filter(move |r| r.thread == thread).map(|r| &r.message)
+    }
+
+    /// Whether an earlier strong write that a new access does not know came before it all the same, since strong reads
+    /// that the new one knows have seen it (PTX ISA, "Causality order").
+    #[cold]
+    pub(crate) fn precedes(
+        &self,
+        at: Where,
+        bytes: u64,
+        old: &Stamp,
+        new: &Stamp,
+        clocks: &Clocks,
+        reader: Reader,
+    ) -> bool {
+        let moment = clocks.moment(old.epoch);
+        old.how.writes()
+            && old.how.strong()
+            && old.path == new.path
+            && crate::access::lanes(old.lanes).all(|by| {
+                clocks.knows(reader.who, reader.lane, moment, 1 << by)
+                    || self.observed(at, bytes, (old.epoch, by), clocks, reader)
+            })
+    }
+
+    /// Whether a lane knows of a strong read that has seen a write, itself or through atomics that did.
+    fn observed(&self, at: Where, bytes: u64, by: Doer, clocks: &Clocks, reader: Reader) -> bool {
+        let Some(location) = self.locations.get(&at).filter(|l| l.bytes == bytes) else { return false };
+        let Some(at) = location.writes.iter().rposition(|w| w.by == Some(by)) else { return false };
+        let through = location.writes.iter().skip(at + 1).take_while(|w| w.mark.atomic).count();
+        let numbers = location.first + at as u64..=location.first + (at + through) as u64;
+        let known =
+            |(epoch, lane): Doer| clocks.knows(reader.who, reader.lane, clocks.moment(epoch), 1 << lane);
+        location.readers.iter().any(|r| r.observed && numbers.contains(&r.number) && known(r.by))
     }
 
     /// Reads the newest value, or, with `random`, any that may be read.
@@ -112,32 +208,43 @@ impl History {
         &mut self,
         at: Where,
         clocks: &Clocks,
-        who: Who,
-        (epoch, lane): Doer,
+        reader: Reader,
         random: Option<&mut Random>,
     ) -> Option<Found> {
         let location = self.locations.get_mut(&at)?;
         let last = location.first + (location.writes.len() as u64).checked_sub(1)?;
         let mut number = last;
         if let Some(random) = random {
-            let oldest = location.oldest(clocks, who, lane);
+            let oldest = location.oldest(clocks, reader);
             // The newest half of the time, so that polls end.
             if oldest < last && random.below(2) == 0 {
                 number = oldest + random.below(last - oldest + 1);
             }
-            location.note_reader(clocks, (epoch, lane), number, who);
         }
         let write = &location.writes[(number - location.first) as usize];
-        let reaches = |scope: Scope| {
+        let mutual = |scope: Scope, own: Scope| {
             let by = write.by.map(|(epoch, _)| clocks.moment(epoch).block);
-            by.is_none_or(|by| clocks.reaches(scope, by, who.block))
+            by.is_none_or(|by| {
+                clocks.reaches(scope, by, reader.who.block) && clocks.reaches(own, reader.who.block, by)
+            })
         };
-        let messages = if write.scope.is_some_and(reaches) { write.messages.clone() } else { Vec::new() };
-        Some(Found { value: write.value, newest: number == last, messages })
+        let observed = write.mark.scope.zip(reader.scope).is_some_and(|(scope, own)| mutual(scope, own));
+        let messages = if observed { write.messages.clone() } else { Vec::new() };
+        let found =
+            Found { value: write.value, newest: number == last, version: write.mark.version, messages };
+        location.note_reader(clocks, reader, number, observed);
+        Some(found)
     }
 
     pub(crate) fn clear(&mut self) {
         self.locations.clear();
+        self.sizes = 0;
+    }
+
+    /// The host has written these bytes.
+    pub(crate) fn replaced(&mut self, memory: Memory, from: u64, bytes: u64) {
+        let apart = |at: u64, l: &Location| at + l.bytes <= from || from + bytes <= at;
+        self.locations.retain(|(m, at), l| *m != memory || apart(*at, l));
     }
 
     /// Forgets what a memory held.
@@ -151,29 +258,41 @@ impl Location {
         self.writes.drain(..writes);
         self.first += writes as u64;
         let first = self.first;
-        self.readers.retain(|(_, read)| *read > first);
+        self.readers.retain(|read| read.number >= first);
     }
 
     /// The number of the oldest write that a lane may read.
-    fn oldest(&self, clocks: &Clocks, who: Who, lane: usize) -> u64 {
-        let known = |(epoch, by): Doer| clocks.knows(who, lane, clocks.moment(epoch), 1 << by);
-        let written = self.writes.iter().rposition(|w| w.by.is_none_or(known)).unwrap_or(0);
-        let read = self.readers.iter().filter(|(reader, _)| known(*reader)).map(|(_, read)| *read);
+    fn oldest(&self, clocks: &Clocks, reader: Reader) -> u64 {
+        let known = |(epoch, by): Doer| clocks.knows(reader.who, reader.lane, clocks.moment(epoch), 1 << by);
+        let bound =
+            |w: &Write| w.by.is_none_or(known) || w.mark.version != 0 && w.mark.version <= reader.floor;
+        let written = self.writes.iter().rposition(bound).unwrap_or(0);
+        let read = self.readers.iter().filter(|read| known(read.by)).map(|read| read.number);
         read.max().unwrap_or(0).max(self.first + written as u64)
     }
 
-    fn note_reader(&mut self, clocks: &Clocks, reader: Doer, number: u64, who: Who) {
-        if number == self.first {
+    fn note_reader(&mut self, clocks: &Clocks, reader: Reader, number: u64, observed: bool) {
+        // Of what was written by nobody, and read by all, nothing has to be remembered.
+        if number == self.first && self.writes[0].by.is_none() {
             return;
         }
-        let mine = |&((epoch, lane), read): &(Doer, u64)| {
-            let moment = clocks.moment(epoch);
-            lane == reader.1 && (moment.block, moment.warp) == (who.block, who.warp) && read <= number
+        let mine = |old: &Read| {
+            let moment = clocks.moment(old.by.0);
+            old.by.1 == reader.lane
+                && (moment.block, moment.warp) == (reader.who.block, reader.who.warp)
+                && (old.number < number || old.number == number && old.observed <= observed)
         };
+        // The first read of a value stays: others may know of it, and not of later ones.
+        if self.readers.iter().any(|old| mine(old) && old.number == number && old.observed == observed) {
+            return;
+        }
         self.readers.retain(|old| !mine(old));
-        self.readers.push((reader, number));
+        self.readers.push(Read { by: reader.doer(), number, observed });
         if self.readers.len() > READERS {
             self.trim(self.writes.len() - 1);
+            // The newest is all that can be read now.
+            let excess = self.readers.len().saturating_sub(READERS);
+            self.readers.drain(..excess);
         }
     }
 }

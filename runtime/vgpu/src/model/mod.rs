@@ -22,7 +22,7 @@ use crate::regs::Lanes;
 pub(crate) use clock::{Home, Proxy, View};
 pub(crate) use clocks::Who;
 use clocks::{Clocks, Message};
-use history::{Found, History};
+use history::{Found, History, Mark, Reader, Where};
 pub use packets::Layout;
 use packets::Packets;
 pub use report::{Party, Race, RaceReason, SlotReuse};
@@ -139,7 +139,6 @@ pub(crate) enum Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     check: Check,
-    ranks: usize,
     clocks: Clocks,
     shadow: Shadow,
     history: History,
@@ -150,6 +149,17 @@ pub(crate) struct Model {
     first: u32,
 }
 
+/// What a lane's strong store publishes.
+struct Published {
+    lane: usize,
+    fences: Vec<Arc<Message>>,
+    /// By the store itself.
+    own: Option<Arc<Message>>,
+}
+
+/// Bytes of the parts of a line that become visible together if one instruction stores them.
+const PART: u64 = 16;
+
 /// A value of a lane's element that a load returns instead of the one in memory.
 pub(crate) type Override = (usize, usize, u64);
 
@@ -157,7 +167,6 @@ impl Model {
     pub(crate) fn new(check: Check, ranks: usize, seed: u64) -> Model {
         Model {
             check,
-            ranks,
             clocks: Clocks::new(ranks),
             shadow: Shadow::default(),
             history: History::default(),
@@ -170,8 +179,13 @@ impl Model {
 
     /// The host has waited for everything: what happened so far is known to all that follows.
     pub(crate) fn settle(&mut self) {
-        self.clocks = Clocks::new(self.ranks);
-        self.shadow.clear();
+        if self.clocks.settle() {
+            self.shadow.settle();
+        } else {
+            // The numbers of moments begin anew.
+            self.clocks = Clocks::new(self.clocks.ranks());
+            self.shadow = Shadow::default();
+        }
         self.history.clear();
         self.packets.settle();
         self.blocks.clear();
@@ -179,6 +193,11 @@ impl Model {
 
     pub(crate) fn declare_packets(&mut self, memory: Memory, from: u64, bytes: u64, layout: Layout) {
         self.packets.declare(memory, from, bytes, layout);
+    }
+
+    /// The host writes while kernels are under way: nobody reads what it replaces.
+    pub(crate) fn host_writes(&mut self, memory: Memory, from: u64, bytes: u64) {
+        self.history.replaced(memory, from, bytes);
     }
 
     pub(crate) fn forget(&mut self, memory: Memory) {
@@ -216,46 +235,23 @@ impl Model {
         bytes: &Bytes,
     ) -> Result<(), Refusal> {
         let epoch = self.clocks.epoch(who);
-        let rw = match kind {
-            Kind::Load => How::READ,
-            Kind::Store => How::WRITE,
-            Kind::Atomic => How::READ | How::WRITE,
-        };
-        let size = touch.size();
-        let how = How::new(rw, touch.strong(), touch.scope() as u16, size);
-        let clocks = &self.clocks;
-        // All lanes know all of this moment: most neighbouring cells were touched in the same one.
-        let mut known = 0;
-        let mut relation = |old: &Stamp, new: &Stamp| {
-            if old.path == new.path && (old.epoch == known || old.epoch == epoch && old.lanes == new.lanes) {
-                return Relation::Before;
-            }
-            let relation = clocks.relation(who, old, new);
-            if relation == Relation::Before
-                && old.path == new.path
-                && old.epoch != epoch
-                && clocks.all_know(who, clocks.moment(old.epoch))
-            {
-                known = old.epoch;
-            }
-            relation
-        };
-        for (lane, _, offset) in touch.elements() {
-            let stamp = Stamp { epoch, lanes: 1 << lane, site: touch.site, how, bytes: 0, path: touch.path };
-            let noted = self.shadow.access(touch.memory, offset, size, stamp, &mut relation);
-            if let Err(earlier) = noted
-                && self.check.races
-            {
-                let race = self.race(who, lane, touch, kind, offset, &earlier);
-                return Err(Refusal::Race(Box::new(race)));
-            }
+        if self.check.races {
+            let noted = self.note(who, epoch, kind, touch);
+            noted.map_err(|(lane, offset, earlier)| {
+                Refusal::Race(Box::new(self.race(who, lane, touch, kind, offset, &earlier)))
+            })?;
         }
         if kind == Kind::Load {
             return Ok(());
         }
         if self.packets.any() {
+            let mut stored_to: Vec<Where> = Vec::new();
             for (lane, _, offset) in touch.elements() {
-                let Some((unit, _)) = self.packets.unit((touch.memory, offset)) else { continue };
+                let Some(unit) = self.packets.unit((touch.memory, offset)) else { continue };
+                if stored_to.contains(&unit) {
+                    continue;
+                }
+                stored_to.push(unit);
                 let stored = self.packets.store(unit, &self.clocks, who, (epoch, lane), touch.site);
                 if let Err(reused) = stored {
                     let reuse = self.slot_reuse(who, lane, touch, offset, &reused);
@@ -264,6 +260,7 @@ impl Model {
             }
         }
         if touch.strong() || self.check.stale == Stale::All {
+            let size = touch.size();
             for (_, _, offset) in touch.elements() {
                 let at = (touch.memory, offset);
                 self.history.forget_overlapping(at, size);
@@ -273,6 +270,56 @@ impl Model {
                     self.shadow.watch(touch.memory, offset);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Notes who accesses what, unless an element (its lane and offset) races with an earlier access.
+    fn note(
+        &mut self,
+        who: Who,
+        epoch: u32,
+        kind: Kind,
+        touch: &Touch<'_>,
+    ) -> Result<(), (usize, u64, Stamp)> {
+        let rw = match kind {
+            Kind::Load => How::READ,
+            Kind::Store => How::WRITE,
+            Kind::Atomic => How::READ | How::WRITE,
+        };
+        let (size, count) = (touch.size(), u64::from(touch.access.count));
+        let how = How::new(rw, touch.strong(), touch.scope() as u16, size);
+        let (clocks, history) = (&self.clocks, &self.history);
+        let settled = clocks.settled();
+        // All lanes know all of this moment: most neighbouring cells were touched in the same one.
+        let mut known = 0;
+        let mut relation = |old: &Stamp, new: &Stamp, offset: u64| {
+            let same = old.epoch == known || old.epoch == epoch && old.lanes == new.lanes;
+            if old.epoch <= settled || same && old.path == new.path {
+                return Relation::Before;
+            }
+            let relation = clocks.relation(who, old, new);
+            let lane = new.lanes.trailing_zeros() as usize;
+            let reader = Reader { who, epoch, lane, scope: None, floor: 0 };
+            let at = (touch.memory, offset);
+            match relation {
+                Relation::Race if history.precedes(at, size, old, new, clocks, reader) => Relation::Before,
+                Relation::Before
+                    if old.path == new.path
+                        && old.epoch != epoch
+                        && clocks.all_know(who, clocks.moment(old.epoch)) =>
+                {
+                    known = old.epoch;
+                    relation
+                }
+                _ => relation,
+            }
+        };
+        let mut cells = self.shadow.cells(touch.memory);
+        for lane in crate::access::lanes(touch.mask) {
+            let stamp = Stamp { epoch, lanes: 1 << lane, site: touch.site, how, bytes: 0, path: touch.path };
+            let noted = cells.access(touch.at[lane] - touch.base, (count, size), stamp, &mut relation);
+            noted.map_err(|(earlier, offset)| (lane, offset, earlier))?;
         }
         Ok(())
     }
@@ -288,32 +335,74 @@ impl Model {
         }
         let epoch = self.clocks.epoch(who);
         let size = touch.size();
-        let mut messages = if strong { self.messages(who, touch) } else { Vec::new() };
+        let messages = if strong { self.messages(who, touch) } else { Vec::new() };
+        // Versions of the lines that this instruction stores parts of.
+        let mut lines: Vec<(Where, u64)> = Vec::new();
         for (lane, _, offset) in touch.elements() {
             let at = (touch.memory, offset);
             if !strong {
                 self.history.forget_overlapping(at, size);
             }
-            let own = messages.iter_mut().find(|(l, _)| *l == lane).map(|(_, m)| m.clone());
-            let scope = strong.then(|| touch.scope());
-            let value = value(bytes, offset, size);
-            self.history.write(at, value, (epoch, lane), scope, own.unwrap_or_default());
+            let mut version = 0;
+            if self.packets.any()
+                && touch.access.bytes() == PART
+                && let Some(line) = self.packets.line(at)
+            {
+                version = match lines.iter().find(|(known, _)| *known == line) {
+                    Some((_, version)) => *version,
+                    None => {
+                        let version = self.packets.store_line(line);
+                        lines.push((line, version));
+                        version
+                    }
+                };
+            }
+            let mark = Mark { scope: strong.then(|| touch.scope()), atomic: false, version };
+            let own = self.published_at(who, touch, &messages, lane, at);
+            self.history.write(at, value(bytes, offset, size), (epoch, lane), mark, own);
         }
     }
 
-    /// What a strong store of each lane publishes.
-    fn messages(&mut self, who: Who, touch: &Touch<'_>) -> Vec<(usize, Vec<Arc<Message>>)> {
+    /// What a strong store of each lane publishes by fences before it, and, if it releases, by itself.
+    fn messages(&mut self, who: Who, touch: &Touch<'_>) -> Vec<Published> {
         let scope = touch.scope();
-        let ready =
-            |clocks: &Clocks, lane| clocks.ready(who, lane, scope).into_iter().map(Arc::new).collect();
-        let mut messages: Vec<(usize, Vec<Arc<Message>>)> =
-            crate::access::lanes(touch.mask).map(|lane| (lane, ready(&self.clocks, lane))).collect();
+        let lanes = crate::access::lanes(touch.mask);
+        let mut messages: Vec<Published> =
+            lanes.map(|lane| Published { lane, fences: self.clocks.ready(who, lane), own: None }).collect();
         if touch.releases() {
-            for ((_, list), (_, view)) in messages.iter_mut().zip(self.clocks.release(who, touch.mask)) {
-                list.push(Arc::new(Message { view, scope, from: who.block }));
+            for (published, (_, view)) in messages.iter_mut().zip(self.clocks.release(who, touch.mask)) {
+                published.own = Some(Arc::new(Message { view, scope, from: who.block }));
             }
         }
         messages
+    }
+
+    /// What the strong store of a lane publishes at one location.
+    fn published_at(
+        &mut self,
+        who: Who,
+        touch: &Touch<'_>,
+        messages: &[Published],
+        lane: usize,
+        at: Where,
+    ) -> Vec<Arc<Message>> {
+        let Some(Published { fences, own, .. }) = messages.iter().find(|m| m.lane == lane) else {
+            return Vec::new();
+        };
+        let mut all: Vec<Arc<Message>> = fences.clone();
+        match own {
+            Some(own) => {
+                self.history.released(at, who, lane, own);
+                all.push(own.clone());
+            }
+            None if touch.strong() => all.extend(self.history.releases(at, who, lane).cloned()),
+            None => {}
+        }
+        all
+    }
+
+    fn reader(&self, who: Who, epoch: u32, lane: usize, touch: &Touch<'_>) -> Reader {
+        Reader { who, epoch, lane, scope: touch.strong().then(|| touch.scope()), floor: 0 }
     }
 
     /// A load has taken place; returns what lanes read instead of what lies in memory.
@@ -327,33 +416,42 @@ impl Model {
         let size = touch.size();
         for (lane, e, offset) in touch.elements() {
             let at = (touch.memory, offset);
-            if self.shadow.watched(touch.memory, offset, size) {
-                self.history.forget_overlapping(at, size);
+            if touch.acquires() {
+                self.clocks.take_seen(who, 1 << lane, touch.scope(), Some(at));
             }
-            let known = self.history.knows(at, size);
-            let random = (self.check.stale != Stale::Off).then_some(&mut self.random);
-            let found =
-                if known { self.history.read(at, &self.clocks, who, (epoch, lane), random) } else { None };
+            let mut found = None;
+            let line = if self.packets.any() { self.packets.line(at) } else { None };
+            if self.history.knows(at, size) {
+                let mut reader = self.reader(who, epoch, lane, touch);
+                if let Some(line) = line {
+                    reader.floor = self.packets.floor(line, &self.clocks, who, lane);
+                }
+                let random = (self.check.stale != Stale::Off).then_some(&mut self.random);
+                found = self.history.read(at, &self.clocks, reader, random);
+            }
             let newest = found.as_ref().is_none_or(|found| found.newest);
             if newest
                 && self.packets.any()
-                && let Some((unit, _)) = self.packets.unit(at)
+                && let Some(unit) = self.packets.unit(at)
             {
-                self.packets.read(unit, (epoch, lane));
+                self.packets.read(unit, &self.clocks, (epoch, lane));
             }
-            let Some(Found { value, newest, messages }) = found else { continue };
+            let Some(Found { value, newest, version, messages }) = found else { continue };
+            if let Some(line) = line {
+                self.packets.read_line(line, (epoch, lane), version);
+            }
             if !newest {
                 instead.push((lane, e, value as u64));
             }
             if strong {
-                self.take(who, lane, touch, &messages);
+                self.take(who, lane, touch, at, &messages);
             }
         }
         instead
     }
 
     /// A strong read of a lane saw a write with these messages.
-    fn take(&mut self, who: Who, lane: usize, touch: &Touch<'_>, messages: &[Arc<Message>]) {
+    fn take(&mut self, who: Who, lane: usize, touch: &Touch<'_>, at: Where, messages: &[Arc<Message>]) {
         let scope = touch.scope();
         for message in messages {
             let mutual = self.clocks.reaches(message.scope, message.from, who.block)
@@ -361,7 +459,7 @@ impl Model {
             if touch.acquires() && mutual {
                 self.clocks.acquire(who, lane, &message.view);
             } else {
-                self.clocks.see(who, lane, scope, message);
+                self.clocks.see(who, lane, at, message);
             }
         }
     }
@@ -372,23 +470,22 @@ impl Model {
         let epoch = self.clocks.epoch(who);
         for (lane, _, offset) in touch.elements() {
             let at = (touch.memory, offset);
-            let newest = self.history.read(at, &self.clocks, who, (epoch, lane), None);
-            let before = newest.map(|found| found.messages).unwrap_or_default();
-            self.take(who, lane, touch, &before);
-        }
-        let own = self.messages(who, touch);
-        for (lane, _, offset) in touch.elements() {
-            let at = (touch.memory, offset);
-            // What earlier writes published stays published (PTX ISA, "Observation").
-            let mut messages = self.history.messages(at).to_vec();
-            for new in own.iter().filter(|(l, _)| *l == lane).flat_map(|(_, list)| list) {
+            let newest = self.history.read(at, &self.clocks, self.reader(who, epoch, lane, touch), None);
+            let mut messages = newest.map(|found| found.messages).unwrap_or_default();
+            if touch.acquires() {
+                self.clocks.take_seen(who, 1 << lane, touch.scope(), Some(at));
+            }
+            self.take(who, lane, touch, at, &messages);
+            // What it has seen goes with what it writes (PTX ISA, "Observation").
+            let own = self.messages(who, touch);
+            for new in self.published_at(who, touch, &own, lane, at) {
                 messages.retain(|old| {
                     !(old.from == new.from && old.scope <= new.scope && covers(&new.view, &old.view))
                 });
-                messages.push(new.clone());
+                messages.push(new);
             }
-            let value = value(bytes, offset, size);
-            self.history.write(at, value, (epoch, lane), Some(touch.scope()), messages);
+            let mark = Mark { scope: Some(touch.scope()), atomic: true, version: 0 };
+            self.history.write(at, value(bytes, offset, size), (epoch, lane), mark, messages);
         }
     }
 

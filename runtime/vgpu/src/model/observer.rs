@@ -14,17 +14,21 @@ impl Model {
 
     fn touched<'t>(&self, touch: &observe::Touch<'t>) -> Touch<'t> {
         let site = &touch.site;
+        let (memory, path) = match touch.allocation {
+            Some(id) => {
+                let (own, alias) = site.memory.own(id);
+                (Memory::Global(own), Path::alias(alias))
+            }
+            None => (Memory::Shared(site.block.number - self.first), Path::OWN),
+        };
         Touch {
-            memory: match touch.allocation {
-                Some(id) => Memory::Global(id),
-                None => Memory::Shared(site.block.number - self.first),
-            },
+            memory,
             base: touch.origin,
             at: touch.addresses,
             mask: touch.mask,
             access: touch.access,
             site: site.function.first + site.pc,
-            path: Path::OWN,
+            path,
         }
     }
 
@@ -96,8 +100,7 @@ impl Observer for Model {
             Event::ProxyFence { mask, .. } => self.fence_proxy(who, mask, Proxy::Async),
             Event::Arrive { barrier, mask, waits } => self.arrive(who, barrier, mask, waits),
             Event::Complete { barrier } => {
-                let threads = site.block.shape.thread_count() - site.block.exited;
-                self.complete(who.block, barrier, threads);
+                self.complete(who.block, barrier, site.block.shape.thread_count());
             }
             Event::WarpSync { mask, live } => self.meet(who, mask, live),
             Event::MbarrierChange { .. }

@@ -18,15 +18,8 @@ pub enum Layout {
     Ll128,
 }
 
-impl Layout {
-    /// Bytes that are written and read as one.
-    fn unit(self) -> u64 {
-        match self {
-            Layout::Ll => 8,
-            Layout::Ll128 => 16,
-        }
-    }
-}
+/// Bytes that are written and read as one.
+const UNIT: u64 = 8;
 
 #[derive(Clone, Debug)]
 struct Region {
@@ -44,7 +37,8 @@ struct Unit {
     readers: Vec<(u32, usize)>,
 }
 
-/// Why a store to a unit is refused: the earlier store, and a reader if there is one that is not known to be done.
+/// Why a store to a unit is refused: the earlier store, and the first reader if there is one (of whom it knows
+/// nothing).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reused {
     pub(crate) by: (u32, usize),
@@ -52,10 +46,25 @@ pub(crate) struct Reused {
     pub(crate) reader: Option<(u32, usize)>,
 }
 
+/// Bytes of a line whose parts become visible together.
+const LINE: u64 = 128;
+/// Readers that a line remembers; beyond it only the newest parts can be read.
+const READERS: usize = 64;
+
+/// A line of 128 bytes: how many instructions have stored to it, and who has read what which of them stored.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    version: u64,
+    readers: Vec<((u32, usize), u64)>,
+    /// What all may not fall behind.
+    floor: u64,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
     regions: Vec<Region>,
     units: FxHashMap<Where, Unit>,
+    lines: FxHashMap<Where, Line>,
 }
 
 impl Packets {
@@ -67,14 +76,53 @@ impl Packets {
         !self.regions.is_empty()
     }
 
-    /// The unit that a byte belongs to, and its layout.
-    pub(crate) fn unit(&self, (memory, offset): Where) -> Option<(Where, Layout)> {
+    /// The unit that a byte belongs to.
+    pub(crate) fn unit(&self, (memory, offset): Where) -> Option<Where> {
         let region = self.regions.iter().find(|r| r.memory == memory && (r.from..r.to).contains(&offset))?;
-        let within = (offset - region.from) / region.layout.unit() * region.layout.unit();
-        Some(((memory, region.from + within), region.layout))
+        let within = (offset - region.from) / UNIT * UNIT;
+        Some((memory, region.from + within))
     }
 
-    /// A store of a lane to a unit.
+    /// The line that a byte belongs to, where lines become visible as a whole.
+    pub(crate) fn line(&self, (memory, offset): Where) -> Option<Where> {
+        let region = self.regions.iter().find(|r| r.memory == memory && (r.from..r.to).contains(&offset))?;
+        let within = (offset - region.from) / LINE * LINE;
+        (region.layout == Layout::Ll128).then_some((memory, region.from + within))
+    }
+
+    /// An instruction stores 16-byte parts to a line; returns the line's new version.
+    pub(crate) fn store_line(&mut self, line: Where) -> u64 {
+        let line = self.lines.entry(line).or_default();
+        line.version += 1;
+        line.version
+    }
+
+    /// The version of a line behind which a lane may not fall: what its warp, or anyone of whom it knows, has read.
+    pub(crate) fn floor(&self, line: Where, clocks: &Clocks, who: Who, lane: usize) -> u64 {
+        let Some(line) = self.lines.get(&line) else { return 0 };
+        let bound = |(epoch, reader): (u32, usize)| {
+            let moment = clocks.moment(epoch);
+            (moment.block, moment.warp) == (who.block, who.warp)
+                || clocks.knows(who, lane, moment, 1 << reader)
+        };
+        let read = line.readers.iter().filter(|(reader, _)| bound(*reader)).map(|(_, version)| *version);
+        read.max().unwrap_or(0).max(line.floor)
+    }
+
+    /// A lane has read a part of a line that came with a version.
+    pub(crate) fn read_line(&mut self, line: Where, reader: (u32, usize), version: u64) {
+        let Some(line) = self.lines.get_mut(&line) else { return };
+        if version <= line.floor || line.readers.contains(&(reader, version)) {
+            return;
+        }
+        line.readers.push((reader, version));
+        if line.readers.len() > READERS {
+            line.readers.clear();
+            line.floor = line.version;
+        }
+    }
+
+    /// A store of a lane to a unit, once an instruction: all that it stores there comes at once.
     pub(crate) fn store(
         &mut self,
         unit: Where,
@@ -83,27 +131,27 @@ impl Packets {
         (epoch, lane): (u32, usize),
         site: u32,
     ) -> Result<(), Reused> {
-        if let Some(last) = self.units.get(&unit)
-            // Further parts of one store.
-            && (last.by != (epoch, lane) || last.site != site || !last.readers.is_empty())
-        {
-            let done = |&&(epoch, reader): &&(u32, usize)| {
-                !clocks.knows(who, lane, clocks.moment(epoch), 1 << reader)
+        if let Some(last) = self.units.get(&unit) {
+            let known = |&&(epoch, reader): &&(u32, usize)| {
+                clocks.knows(who, lane, clocks.moment(epoch), 1 << reader)
             };
-            let reader = last.readers.iter().find(done).copied();
-            if last.readers.is_empty() || reader.is_some() {
-                return Err(Reused { by: last.by, site: last.site, reader });
+            // Who polls for the next content reads the last one again and again: one known read is enough.
+            if !last.readers.iter().any(|reader| known(&reader)) {
+                return Err(Reused { by: last.by, site: last.site, reader: last.readers.first().copied() });
             }
         }
         self.units.insert(unit, Unit { by: (epoch, lane), site, readers: Vec::new() });
         Ok(())
     }
 
-    /// A load of a lane returned the unit's last content.
-    pub(crate) fn read(&mut self, unit: Where, reader: (u32, usize)) {
-        if let Some(unit) = self.units.get_mut(&unit)
-            && !unit.readers.contains(&reader)
-        {
+    /// A load of a lane returned the unit's last content. Of each thread the first such read is remembered.
+    pub(crate) fn read(&mut self, unit: Where, clocks: &Clocks, reader: (u32, usize)) {
+        let Some(unit) = self.units.get_mut(&unit) else { return };
+        let thread = |(epoch, lane): (u32, usize)| {
+            let moment = clocks.moment(epoch);
+            (moment.block, moment.warp, lane)
+        };
+        if !unit.readers.iter().any(|old| thread(*old) == thread(reader)) {
             unit.readers.push(reader);
         }
     }
@@ -111,10 +159,12 @@ impl Packets {
     /// All that has happened so far is over: the regions stay, and what they hold may be overwritten.
     pub(crate) fn settle(&mut self) {
         self.units.clear();
+        self.lines.clear();
     }
 
     pub(crate) fn forget(&mut self, memory: Memory) {
         self.regions.retain(|r| r.memory != memory);
         self.units.retain(|(m, _), _| *m != memory);
+        self.lines.retain(|(m, _), _| *m != memory);
     }
 }

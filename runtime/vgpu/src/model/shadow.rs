@@ -24,7 +24,9 @@ impl Memory {
 /// Who accessed a cell, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stamp {
-    /// Number of the moment; 0 stands for nobody.
+    /// Number of the moment; 0 stands for nobody, and what is not above [`Clocks::settled`] happened before all else.
+    ///
+    /// [`Clocks::settled`]: super::clocks::Clocks::settled
     pub(crate) epoch: u32,
     pub(crate) lanes: u32,
     /// Number of the instruction in its module.
@@ -157,43 +159,71 @@ pub(crate) struct Shadow {
     free: Vec<u32>,
 }
 
-impl Shadow {
-    /// Notes an access by one lane to bytes of one element, unless it races with an earlier one, which is returned.
-    /// `relation` tells how an earlier access stands to it.
+/// The cells of one memory.
+pub(crate) struct Cells<'s> {
+    pages: &'s mut Vec<Option<Box<Page>>>,
+    lists: &'s mut Vec<Vec<Stamp>>,
+    free: &'s mut Vec<u32>,
+}
+
+impl Cells<'_> {
+    /// Notes an access by one lane to `count` elements of `size` bytes, unless it races with an earlier one: that is
+    /// returned then, with the offset of the element. `relation` tells how an earlier access stands to the new one,
+    /// whose element has this offset.
+    #[inline(always)]
     pub(crate) fn access(
         &mut self,
-        memory: Memory,
         offset: u64,
-        bytes: u64,
+        (count, size): (u64, u64),
         mut stamp: Stamp,
-        relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation,
-    ) -> Result<(), Stamp> {
-        let pages = self.memories.entry(memory).or_default();
-        let mut at = offset;
+        relation: &mut impl FnMut(&Stamp, &Stamp, u64) -> Relation,
+    ) -> Result<(), (Stamp, u64)> {
         let how = stamp.how;
-        let mut part = 0;
-        while at < offset + bytes {
-            let number = (at / PAGE) as usize;
-            if number >= pages.len() {
-                pages.resize(number + 1, None);
+        let end = offset + count * size;
+        let (mut at, mut element, mut part) = (offset, offset, 0);
+        while at < end {
+            let page = page(self.pages, at);
+            // The cells of this page.
+            let until = end.min((at / PAGE + 1) * PAGE);
+            while at < until {
+                let next = (at / 4 * 4 + 4).min(element + size);
+                stamp.bytes = if next - at == 4 { 15 } else { ((1 << (next - at)) - 1) << (at % 4) };
+                stamp.how = how.part(part);
+                let cell = &mut page.cells[(at % PAGE / 4) as usize];
+                let mut relation = |old: &Stamp, new: &Stamp| relation(old, new, element);
+                let noted = if how.writes() {
+                    write(cell, &stamp, self.lists, self.free, &mut relation)
+                } else {
+                    read(cell, &stamp, self.lists, self.free, &mut relation)
+                };
+                noted.map_err(|earlier| (earlier, element))?;
+                (at, part) = (next, part + 1);
+                if at == element + size {
+                    (element, part) = (at, 0);
+                }
             }
-            let page = pages[number].get_or_insert_with(|| {
-                let cell = Cell { write: NOBODY, read: NOBODY, more: 0 };
-                Box::new(Page { cells: [cell; CELLS], watched: false })
-            });
-            let end = (at / 4 * 4 + 4).min(offset + bytes);
-            stamp.bytes = if end - at == 4 { 15 } else { ((1 << (end - at)) - 1) << (at % 4) };
-            stamp.how = how.part(part);
-            let cell = &mut page.cells[(at % PAGE / 4) as usize];
-            if how.writes() {
-                write(cell, &stamp, &mut self.lists, &mut self.free, relation)?;
-            } else {
-                read(cell, &stamp, &mut self.lists, &mut self.free, relation)?;
-            }
-            at = end;
-            part += 1;
         }
         Ok(())
+    }
+}
+
+/// The page of a byte.
+#[inline(always)]
+fn page(pages: &mut Vec<Option<Box<Page>>>, at: u64) -> &mut Page {
+    let number = (at / PAGE) as usize;
+    if number >= pages.len() {
+        pages.resize(number + 1, None);
+    }
+    pages[number].get_or_insert_with(|| {
+        let cell = Cell { write: NOBODY, read: NOBODY, more: 0 };
+        Box::new(Page { cells: [cell; CELLS], watched: false })
+    })
+}
+
+impl Shadow {
+    pub(crate) fn cells(&mut self, memory: Memory) -> Cells<'_> {
+        let pages = self.memories.entry(memory).or_default();
+        Cells { pages, lists: &mut self.lists, free: &mut self.free }
     }
 
     /// Whether a strong access has used a location near these bytes.
@@ -203,21 +233,21 @@ impl Shadow {
             .any(|number| pages.get(number as usize).is_some_and(|p| p.as_ref().is_some_and(|p| p.watched)))
     }
 
-    /// A strong access has used a location at this byte, which has been accessed.
+    /// A strong access has used a location at this byte.
     pub(crate) fn watch(&mut self, memory: Memory, offset: u64) {
-        let page = self.memories.get_mut(&memory).and_then(|pages| pages.get_mut((offset / PAGE) as usize));
-        if let Some(Some(page)) = page {
-            page.watched = true;
+        page(self.cells(memory).pages, offset).watched = true;
+    }
+
+    /// All that has been accessed so far happened before all that follows (as stamps say themselves).
+    pub(crate) fn settle(&mut self) {
+        for page in self.memories.values_mut().flatten().flatten() {
+            page.watched = false;
         }
     }
 
     /// The memory is gone.
     pub(crate) fn forget(&mut self, memory: Memory) {
         self.memories.remove(&memory);
-    }
-
-    pub(crate) fn clear(&mut self) {
-        *self = Shadow::default();
     }
 }
 
@@ -240,7 +270,7 @@ fn write(
         }
         match relation(old, stamp) {
             Relation::Race => return Err(*old),
-            Relation::Before if old.bytes & !stamp.bytes == 0 => *old = NOBODY,
+            Relation::Before if superfluous(old, stamp) => *old = NOBODY,
             _ => {}
         }
     }
@@ -256,7 +286,7 @@ fn write(
                     race = race.or(Some(*old));
                     true
                 }
-                Relation::Before => old.bytes & !stamp.bytes != 0,
+                Relation::Before => !superfluous(old, stamp),
                 Relation::Apart => true,
             }
         });
@@ -328,12 +358,17 @@ fn merge(old: &mut Stamp, new: &Stamp) -> bool {
     same
 }
 
+/// Whether whatever races with an access that came before a new one races with the new one as well.
+fn superfluous(old: &Stamp, new: &Stamp) -> bool {
+    old.bytes & !new.bytes == 0 && (!new.how.strong() || old.how.0 >> 2 == new.how.0 >> 2)
+}
+
 /// Whether a read makes an earlier one superfluous.
 fn replaces(old: &Stamp, new: &Stamp, relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation) -> bool {
     if old.epoch == new.epoch && old.lanes & !new.lanes != 0 {
         return false;
     }
-    old.bytes & !new.bytes == 0 && old.path == new.path && relation(old, new) == Relation::Before
+    superfluous(old, new) && old.path == new.path && relation(old, new) == Relation::Before
 }
 
 fn push(cell: &mut Cell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut Vec<u32>) {
@@ -343,7 +378,10 @@ fn push(cell: &mut Cell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut V
             lists.len() as u32
         });
     }
-    lists[cell.more as usize - 1].push(stamp);
+    let list = &mut lists[cell.more as usize - 1];
+    if !list.iter_mut().any(|old| merge(old, &stamp)) {
+        list.push(stamp);
+    }
 }
 
 /// Gives back an empty list.
@@ -365,7 +403,7 @@ mod tests {
     }
 
     /// Epochs below 10 happened before those from 10 on, and nothing else before anything.
-    fn relation(old: &Stamp, new: &Stamp) -> Relation {
+    fn relation(old: &Stamp, new: &Stamp, _: u64) -> Relation {
         let same = old.epoch == new.epoch && old.lanes == new.lanes;
         if same || old.epoch < 10 && new.epoch >= 10 {
             Relation::Before
@@ -377,7 +415,8 @@ mod tests {
     }
 
     fn go(shadow: &mut Shadow, at: u64, bytes: u64, epoch: u32, kind: u16) -> Option<u32> {
-        shadow.access(AT, at, bytes, stamp(epoch, 1, kind, bytes), &mut relation).err().map(|old| old.epoch)
+        let noted = shadow.cells(AT).access(at, (1, bytes), stamp(epoch, 1, kind, bytes), &mut relation);
+        noted.err().map(|(old, _)| old.epoch)
     }
 
     #[test]
@@ -412,10 +451,11 @@ mod tests {
     fn lanes_of_one_moment_share_a_stamp() {
         let mut shadow = Shadow::default();
         for lane in 0..32 {
-            shadow.access(AT, 0, 4, stamp(1, 1 << lane, How::READ, 4), &mut relation).unwrap();
+            shadow.cells(AT).access(0, (1, 4), stamp(1, 1 << lane, How::READ, 4), &mut relation).unwrap();
         }
         assert!(shadow.lists.is_empty());
-        let race = shadow.access(AT, 0, 4, stamp(1, 1, How::WRITE, 4), &mut relation).unwrap_err();
+        let write = stamp(1, 1, How::WRITE, 4);
+        let (race, _) = shadow.cells(AT).access(0, (1, 4), write, &mut relation).unwrap_err();
         assert_eq!(race.lanes, u32::MAX);
     }
 }
