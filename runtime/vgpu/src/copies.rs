@@ -222,11 +222,15 @@ pub(crate) fn execute(
                     Some(place) => Some(mbarrier_at(cx, site, lane, regs, place)?),
                     None => None,
                 };
+                let phase = |at| cx.block.mbarriers.phase(at);
                 let event = Event::Copy {
                     lane: lane as u32,
+                    bulk,
                     from: (from.space, from.at),
                     to: (to.space, to.at),
+                    read,
                     bytes: size,
+                    mbarrier: mbarrier.map(|at| (at, phase(at))),
                 };
                 if size > 0 {
                     let work = Work::Copy { to, from, size, read, data: None, mbarrier };
@@ -247,6 +251,7 @@ pub(crate) fn execute(
                         item.group = Some(number);
                     }
                 }
+                cx.event(function, pc, index, Event::CopyCommit { lane: lane as u32, bulk })?;
             }
             Async::Wait { bulk, read, pending } => {
                 let made = cx.block.copies.groups.get(&(thread, bulk)).copied().unwrap_or(0);
@@ -263,7 +268,8 @@ pub(crate) fn execute(
                         cx.block.copies.items.remove(at);
                     }
                 }
-                cx.event(function, pc, index, Event::CopyWait { lane: lane as u32, bulk, read })?;
+                let event = Event::CopyWait { lane: lane as u32, bulk, read, groups: limit };
+                cx.event(function, pc, index, event)?;
             }
             Async::Arrive { mbarrier, counted } => {
                 let at = mbarrier_at(cx, site, lane, regs, mbarrier)?;
@@ -275,6 +281,9 @@ pub(crate) fn execute(
                 let place = cx.place(function, pc, index, lane);
                 let work = Work::Arrive { mbarrier: at };
                 cx.block.copies.items.push(Item { thread, bulk: false, group: None, work, place });
+                let phase = cx.block.mbarriers.phase(at);
+                let event = Event::MbarrierArrive { lane: lane as u32, address: at, phase, copies: true };
+                cx.event(function, pc, index, event)?;
             }
         }
     }

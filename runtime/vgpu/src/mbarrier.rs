@@ -101,6 +101,11 @@ impl Mbarriers {
         Ok((before, state.advance()))
     }
 
+    /// The number of the phase that an mbarrier is in; 0 where there is none.
+    pub(crate) fn phase(&self, at: u64) -> u64 {
+        self.states.get(&at).map_or(0, |state| state.phase)
+    }
+
     /// One more arrival is expected in this phase.
     pub(crate) fn expect_arrival(&mut self, shared: &Bytes, at: u64) -> Result<(), Misuse> {
         let state = self.get(shared, at)?;
@@ -168,7 +173,8 @@ pub(crate) fn execute(
         let a = |bank: Bank| if m.a == NO_REG { 1 } else { regs.read(bank, m.a, lane) };
         let block = &mut *cx.block;
         let (shared, mbarriers) = (&block.shared, &mut block.mbarriers);
-        let mut event = Event::MbarrierChange { lane: lane as u32, address: offset, completes: false };
+        let phase = mbarriers.phase(offset);
+        let mut event = None;
         let mut wide = None;
         let result = match m.kind {
             MbarrierKind::Init => mbarriers.init(shared, offset, a(Bank::B32) as i64),
@@ -176,18 +182,19 @@ pub(crate) fn execute(
                 mbarriers.states.remove(&offset);
             }),
             MbarrierKind::ExpectTx => mbarriers.expect(shared, offset, a(Bank::B32) as i64),
-            MbarrierKind::CompleteTx => {
-                mbarriers.complete(shared, offset, a(Bank::B32) as i64).map(|completes| {
-                    event = Event::MbarrierChange { lane: lane as u32, address: offset, completes };
-                })
-            }
+            MbarrierKind::CompleteTx => mbarriers.complete(shared, offset, a(Bank::B32) as i64).map(drop),
             MbarrierKind::Arrive { drop, expect, no_complete } => {
                 let operand = a(Bank::B32) as i64;
                 let first = if expect { mbarriers.expect(shared, offset, operand) } else { Ok(()) };
                 let count = if expect { 1 } else { operand };
                 first.and_then(|()| mbarriers.arrive(shared, offset, count, drop)).and_then(
                     |(state, completes)| {
-                        event = Event::MbarrierChange { lane: lane as u32, address: offset, completes };
+                        event = Some(Event::MbarrierArrive {
+                            lane: lane as u32,
+                            address: offset,
+                            phase,
+                            copies: false,
+                        });
                         wide = Some(state);
                         if no_complete && completes {
                             Err(("an arrival that must not complete the phase completes it", count))
@@ -209,7 +216,9 @@ pub(crate) fn execute(
                         }
                         phase < state.phase
                     };
-                    event = Event::MbarrierWait { lane: lane as u32, address: offset, over };
+                    let phase = if parity { state.phase } else { (token >> PENDING_BITS) + 1 };
+                    let found = Event::MbarrierOver { lane: lane as u32, address: offset, phase };
+                    event = over.then_some(found);
                     wide = Some(u64::from(over));
                     Ok(())
                 })
@@ -228,7 +237,9 @@ pub(crate) fn execute(
                 regs.write(Bank::B64, m.d, lane, state);
             }
         }
-        cx.event(function, pc, index, event)?;
+        if let Some(event) = event {
+            cx.event(function, pc, index, event)?;
+        }
     }
     Ok(())
 }

@@ -67,15 +67,26 @@ pub(crate) enum Event {
     Arrive { barrier: u32, mask: u32, waits: bool },
     /// That arrival has completed the barrier: all who wait there go on.
     Complete { barrier: u32 },
-    /// A lane changes the mbarrier at an offset in shared memory, which may end its phase. What it is stands in the
-    /// instruction.
-    MbarrierChange { lane: u32, address: u64, completes: bool },
-    /// A lane asks whether a phase is over.
-    MbarrierWait { lane: u32, address: u64, over: bool },
-    /// A lane begins an asynchronous copy between spaces and addresses.
-    Copy { lane: u32, to: (Space, u64), from: (Space, u64), bytes: u64 },
-    /// A lane's earlier copies of one kind, as far as the instruction says, are complete, or have been read.
-    CopyWait { lane: u32, bulk: bool, read: bool },
+    /// A lane arrives at the mbarrier at an offset in shared memory, in a phase; with `copies`, not before its copies so
+    /// far (but the bulk ones) are complete.
+    MbarrierArrive { lane: u32, address: u64, phase: u64, copies: bool },
+    /// A lane has found that the phases of an mbarrier before `phase` are over.
+    MbarrierOver { lane: u32, address: u64, phase: u64 },
+    /// A lane begins an asynchronous copy between spaces and addresses: `read` bytes of the source, `bytes` of the
+    /// destination. An mbarrier, in a phase, is told when it is complete.
+    Copy {
+        lane: u32,
+        bulk: bool,
+        to: (Space, u64),
+        from: (Space, u64),
+        read: u64,
+        bytes: u64,
+        mbarrier: Option<(u64, u64)>,
+    },
+    /// A lane makes a group of its copies of one kind that no mbarrier is told of and that belong to none yet.
+    CopyCommit { lane: u32, bulk: bool },
+    /// The first `groups` groups of a lane are complete, or have been read.
+    CopyWait { lane: u32, bulk: bool, read: bool, groups: u64 },
     /// Lanes of `mask`, of those that are `live`, have met at a `bar.warp.sync`.
     WarpSync { mask: u32, live: u32 },
 }

@@ -100,6 +100,8 @@ pub(crate) struct Clocks {
 const NOWHERE: Moment = Moment { block: 0, phase: 0, warp: 0, time: 0 };
 /// Asynchronous operations are warps with numbers from here on.
 const ASYNC_WARPS: u32 = 1 << 16;
+/// The phase of what barriers of its block say nothing of.
+const UNTOLD: u32 = u32::MAX;
 
 impl Clocks {
     pub(crate) fn new(ranks: usize) -> Clocks {
@@ -204,15 +206,15 @@ impl Clocks {
         warp.epoch = 0;
     }
 
-    /// A moment of its own for an asynchronous operation of a warp, and what its completion publishes.
-    pub(crate) fn asynchronous(&mut self, who: Who, lane: usize) -> (u32, View) {
+    /// A moment of its own for an asynchronous operation of a warp, and what its completion publishes, also to generic
+    /// accesses. No barrier of the block speaks of it.
+    pub(crate) fn asynchronous(&mut self, who: Who) -> (u32, View) {
         self.asynchronous += 1;
-        let warp = ASYNC_WARPS + self.asynchronous;
-        let phase = self.blocks[who.block as usize].phase;
-        let mut view = self.published(who, lane);
-        view.known.add_lanes((who.block, phase, warp), u32::MAX, 1);
-        self.moments.push(Moment { block: who.block, phase, warp, time: 0 });
-        self.tick(who);
+        let (block, warp) = (who.block, ASYNC_WARPS + self.asynchronous);
+        let mut view = View::default();
+        view.known.add_lanes((block, UNTOLD, warp), u32::MAX, 1);
+        *view.fenced_mut(Proxy::Async) = view.known.clone();
+        self.moments.push(Moment { block, phase: UNTOLD, warp, time: 0 });
         (self.next() - 1, view)
     }
 

@@ -4,6 +4,7 @@
 //! acquires change it; `shadow`: who accessed what last; `history`: values that may still be read; `packets`: lines
 //! that are written again only after they have been read; `report`: a finding in words.
 
+mod asynchronous;
 mod clock;
 mod clocks;
 mod history;
@@ -19,6 +20,8 @@ use crate::memory::Bytes;
 use crate::module::Module;
 use crate::random::Random;
 use crate::regs::Lanes;
+use asynchronous::Asynchronous;
+pub(crate) use asynchronous::{Copy, Extent};
 pub(crate) use clock::{Home, Proxy, View};
 pub(crate) use clocks::Who;
 use clocks::{Clocks, Message};
@@ -143,6 +146,7 @@ pub(crate) struct Model {
     shadow: Shadow,
     history: History,
     packets: Packets,
+    asynchronous: Asynchronous,
     random: Random,
     /// By number in the model: the machine's number less `first`.
     blocks: Vec<Info>,
@@ -171,6 +175,7 @@ impl Model {
             shadow: Shadow::default(),
             history: History::default(),
             packets: Packets::default(),
+            asynchronous: Asynchronous::default(),
             random: Random::new(seed ^ 0x6d65_6d6f_7279),
             blocks: Vec::new(),
             first: 0,
@@ -188,6 +193,7 @@ impl Model {
         }
         self.history.clear();
         self.packets.settle();
+        self.asynchronous.clear();
         self.blocks.clear();
     }
 
@@ -220,6 +226,7 @@ impl Model {
 
     pub(crate) fn end_block(&mut self, block: u32) {
         self.forget(Memory::Shared(block));
+        self.asynchronous.end_block(block);
     }
 
     pub(crate) fn end_launch(&mut self, home: Home) {
@@ -512,18 +519,6 @@ impl Model {
 
     pub(crate) fn complete(&mut self, block: u32, barrier: u32, threads: u32) {
         self.clocks.complete(block, barrier, threads);
-    }
-
-    /// What the lanes of a warp publish, all together (for barriers in memory).
-    pub(crate) fn publish(&mut self, who: Who, lanes: u32) -> View {
-        let mut all = View::default();
-        self.clocks.release(who, lanes).iter().for_each(|(_, view)| all.join(view));
-        all
-    }
-
-    /// Lanes learn what others published.
-    pub(crate) fn learn(&mut self, who: Who, lanes: u32, view: &View) {
-        crate::access::lanes(lanes).for_each(|lane| self.clocks.acquire(who, lane, view));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The model at the machine's hooks.
 
-use super::{Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
+use super::{Copy, Extent, Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
 use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
 use crate::isa::{Access, ProxyKind};
@@ -19,7 +19,10 @@ impl Model {
                 let (own, alias) = site.memory.own(id);
                 (Memory::Global(own), Path::alias(alias))
             }
-            None => (Memory::Shared(site.block.number - self.first), Path::OWN),
+            None => {
+                debug_assert_eq!(touch.space, Space::Shared);
+                (Memory::Shared(site.block.number - self.first), Path::OWN)
+            }
         };
         Touch {
             memory,
@@ -32,21 +35,34 @@ impl Model {
         }
     }
 
-    #[cold]
-    fn refused(&self, touch: &observe::Touch<'_>, refusal: Refusal) -> Fault {
-        let near = |space, address| match space {
-            Space::Global => touch.site.memory.near(address),
-            _ => None,
-        };
-        match refusal {
-            Refusal::Race(mut race) => {
-                race.near = near(race.space, race.address);
-                Fault::Race(race)
-            }
-            Refusal::SlotReuse(mut reuse) => {
-                reuse.near = near(reuse.space, reuse.address);
-                Fault::SlotReuse(reuse)
-            }
+    /// Bytes in a space of a block; none if they lie nowhere.
+    fn extent(&self, site: &Site<'_>, (space, at): (Space, u64), bytes: u64) -> Option<Extent> {
+        if space == Space::Shared {
+            let memory = Memory::Shared(site.block.number - self.first);
+            return Some(Extent { memory, base: 0, offset: at, bytes, path: Path::OWN });
+        }
+        let id = site.memory.locate(at)?;
+        let (own, alias) = site.memory.own(id);
+        let found = site.memory.get(id);
+        let base = found.bytes.origin(found.base);
+        Some(Extent { memory: Memory::Global(own), base, offset: at - base, bytes, path: Path::alias(alias) })
+    }
+}
+
+#[cold]
+fn refused(memory: &crate::memory::Memory, refusal: Refusal) -> Fault {
+    let near = |space, address| match space {
+        Space::Global => memory.near(address),
+        _ => None,
+    };
+    match refusal {
+        Refusal::Race(mut race) => {
+            race.near = near(race.space, race.address);
+            Fault::Race(race)
+        }
+        Refusal::SlotReuse(mut reuse) => {
+            reuse.near = near(reuse.space, reuse.address);
+            Fault::SlotReuse(reuse)
         }
     }
 }
@@ -70,7 +86,7 @@ impl Observer for Model {
             AccessKind::Atomic => Kind::Atomic,
         };
         let checked = self.before(who, kind, &self.touched(touch), touch.bytes);
-        checked.map_err(|refusal| self.refused(touch, refusal))
+        checked.map_err(|refusal| refused(touch.site.memory, refusal))
     }
 
     fn done(&mut self, touch: &observe::Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
@@ -103,10 +119,23 @@ impl Observer for Model {
                 self.complete(who.block, barrier, site.block.shape.thread_count());
             }
             Event::WarpSync { mask, live } => self.meet(who, mask, live),
-            Event::MbarrierChange { .. }
-            | Event::MbarrierWait { .. }
-            | Event::Copy { .. }
-            | Event::CopyWait { .. } => {}
+            Event::MbarrierArrive { lane, address, phase, copies } => {
+                self.arrive_at(who, lane as usize, address, phase, copies);
+            }
+            Event::MbarrierOver { lane, address, phase } => {
+                self.await_phase(who, lane as usize, address, phase);
+            }
+            Event::Copy { lane, bulk, to, from, read, bytes, mbarrier } => {
+                let from = self.extent(&site, from, read).filter(|_| read > 0);
+                let Some(to) = self.extent(&site, to, bytes) else { return Ok(()) };
+                let number = site.function.first + site.pc;
+                let copy = Copy { lane: lane as usize, site: number, bulk, from, to, mbarrier };
+                self.copy(who, &copy).map_err(|refusal| refused(site.memory, refusal))?;
+            }
+            Event::CopyCommit { lane, bulk } => self.commit(who, lane as usize, bulk),
+            Event::CopyWait { lane, bulk, read, groups } => {
+                self.await_groups(who, lane as usize, bulk, read, groups);
+            }
         }
         Ok(())
     }

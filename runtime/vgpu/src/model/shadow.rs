@@ -60,10 +60,6 @@ impl Path {
     pub(crate) fn is_async(self) -> bool {
         self.0 & Path::ASYNC != 0
     }
-
-    pub(crate) fn address(self) -> u8 {
-        self.0 & !Path::ASYNC
-    }
 }
 
 /// What kind of access: bits.
@@ -104,11 +100,6 @@ impl How {
 
     pub(crate) fn scope(self) -> u16 {
         self.0 >> How::SCOPE & 3
-    }
-
-    /// Bytes of the element, and the distance of this cell from its first one.
-    pub(crate) fn element(self) -> (u64, u64) {
-        (1 << (self.0 >> How::SIZE & 7), 4 * u64::from(self.0 >> How::PART))
     }
 
     /// Whether both are of elements that begin at the same byte and have the same size, their cells being the same.
