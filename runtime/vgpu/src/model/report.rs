@@ -200,7 +200,10 @@ impl Model {
         let from = self.clocks.moment(earlier.epoch).block;
         let reached = self.clocks.reaches(clocks::scope_of(earlier), from, who.block)
             && self.clocks.reaches(touch.scope(), who.block, from);
-        let reason = match clocks::between(earlier.path, touch.path) {
+        let moment = self.clocks.moment(earlier.epoch);
+        let proxy = clocks::between(earlier.path, touch.path)
+            .filter(|_| self.clocks.knows(who, lane, moment, earlier.lanes));
+        let reason = match proxy {
             Some(Proxy::Async) => RaceReason::AsyncProxy,
             Some(Proxy::Alias) => RaceReason::AliasProxy,
             None if !earlier.how.strong() || !touch.strong() => RaceReason::Unordered,
