@@ -5,7 +5,7 @@ use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
 use crate::isa::{Access, ProxyKind};
 use crate::observe::{self, Event, Observer, Site};
-use crate::regs::{NO_REG, Reg, Regs};
+use crate::regs::{LANES, NO_REG, Reg, Regs};
 
 impl Model {
     fn who(&self, site: &Site<'_>) -> Who {
@@ -102,7 +102,11 @@ impl Observer for Model {
             Event::Complete { barrier } => {
                 self.complete(who.block, barrier, site.block.shape.thread_count());
             }
-            Event::WarpSync { mask, live } => self.meet(who, mask, live),
+            Event::WarpSync { mask, live } => {
+                let threads = site.block.shape.thread_count() - site.warp * LANES as u32;
+                let nobody = u32::MAX.checked_shl(threads).unwrap_or(0);
+                self.meet(who, mask | nobody, live | nobody);
+            }
         }
         Ok(())
     }
