@@ -3,6 +3,7 @@
 
 use crate::dtype::{DType, RedOp};
 use crate::ids::{Place, Rank, ThreadBlock};
+use crate::widths::Widths;
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
@@ -132,6 +133,19 @@ impl CounterLayout {
             (CounterKind::Start, _) => rank * cap + own,
             (CounterKind::Data, _) => u64::from(self.ranks) * cap + (rank * cap + peer) * cap + own,
         }
+    }
+
+    /// The contents of a region all of whose counters have seen `count` signals, at both ends.
+    pub fn counted(&self, count: u64, widths: &Widths) -> Vec<u8> {
+        let data = widths.wrapped(count);
+        let sequence = Widths { counter_bits: widths.sequence_bits(), ..*widths }.wrapped(count);
+        let starts = u64::from(self.ranks) * u64::from(self.block_cap);
+        let word = |index: u64| match (index / self.words(), index % self.words() < starts) {
+            // The hash of no call is of use in the low half.
+            (0, true) => sequence << 32,
+            _ => data,
+        };
+        (0..3 * self.words()).flat_map(|index| word(index).to_le_bytes()).collect()
     }
 
     /// What a byte offset in the region holds: part, kind, peer and own block; `None` past the end. Start words that
@@ -286,6 +300,23 @@ mod tests {
             assert_eq!(seen.len() as u64, layout.words());
         }
         assert_eq!(layout.describe(layout.bytes()), None);
+    }
+
+    #[test]
+    fn counters_begin_where_they_are_told_to() {
+        let layout = CounterLayout { ranks: 2, block_cap: 3 };
+        let widths = Widths { counter_bits: 40, ..Widths::default() };
+        let region = layout.counted(u64::MAX - 4, &widths);
+        assert_eq!(region.len() as u64, layout.bytes());
+        for (word, offset) in region.chunks_exact(8).zip((0..).step_by(8)) {
+            let word = u64::from_le_bytes(word.try_into().unwrap());
+            let (part, kind, ..) = layout.describe(offset).unwrap();
+            let expected = match (part, kind) {
+                (CounterPart::Flag, CounterKind::Start) => 0xffff_fffb_0000_0000,
+                _ => (1 << 40) - 5,
+            };
+            assert_eq!(word, expected, "{part:?} {kind:?}");
+        }
     }
 
     #[test]

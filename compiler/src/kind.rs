@@ -281,6 +281,11 @@ impl Shape {
         Location { buffer: Buffer::Data, rank, chunk }
     }
 
+    /// Whether [`Shape::expected`] is the same for all ranks.
+    pub fn expects_alike(&self) -> bool {
+        matches!(self.kind, Kind::AllReduce | Kind::AllGather | Kind::Broadcast)
+    }
+
     /// What chunk `chunk` of `rank`'s output must hold at the end by the kind alone, which leaves it open for a
     /// custom collective.
     pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'static> {
@@ -295,6 +300,26 @@ impl Shape {
             Kind::Scatter => copied(self.root, rank.0 * self.chunks + chunk),
             Kind::SendRecv => copied(Rank((rank.0 + self.ranks - 1) % self.ranks), chunk),
             Kind::Custom => Expected::Unspecified,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_expect_the_same_where_the_kind_says_so() {
+        for kind in Kind::ALL.into_iter().filter(|&kind| Shape::new(kind, 3, 2).expects_alike()) {
+            let shape = Shape::new(kind, 3, 2);
+            for (rank, chunk) in shape.outputs() {
+                assert_eq!(shape.output_chunks(rank), shape.output_chunks(Rank(0)), "{kind}");
+                assert_eq!(
+                    shape.expected(rank, chunk),
+                    shape.expected(Rank(0), chunk),
+                    "{kind} {rank:?} {chunk}"
+                );
+            }
         }
     }
 }

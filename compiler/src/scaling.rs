@@ -6,10 +6,10 @@
 use crate::diagnostic::{Check, Diagnostic};
 use crate::dtype::RedOp;
 use crate::ids::Slice;
-use crate::kind::{Contribution, Expected};
+use crate::kind::Expected;
 use crate::options::How;
 use crate::program::{Op, Program, Statement, StatementId, Trails};
-use crate::verify::values::{Content, Node, State, ValueId, Values};
+use crate::verify::values::{Node, State, ValueId, Values};
 use smallvec::{SmallVec, smallvec};
 
 /// What an operation scales.
@@ -69,8 +69,8 @@ struct Walk {
     program: Program,
     values: Values,
     state: State,
-    /// The content of each input chunk's whole reduction.
-    whole: Vec<Content>,
+    /// Chunks of a rank's input.
+    inputs: u32,
     /// Results that are a bare input are scaled at the end.
     finishes: bool,
 }
@@ -80,13 +80,7 @@ impl Walk {
         let values = Values::new(&program.shape);
         let state = State::initial(&program.shape, &values);
         let inputs = program.shape.input_chunks(program.shape.root);
-        let whole = (0..inputs).map(|chunk| {
-            let leaves =
-                (0..program.shape.ranks).map(|rank| Contribution { rank: crate::ids::Rank(rank), chunk });
-            let contents = leaves.map(|leaf| values.content(values.intern_leaf(leaf)));
-            contents.fold(Content::default(), Content::plus)
-        });
-        Walk { whole: whole.collect(), values, state, program, finishes: false }
+        Walk { inputs, values, state, program, finishes: false }
     }
 
     fn is_input(&self, value: ValueId) -> bool {
@@ -96,7 +90,7 @@ impl Walk {
     /// Whether a value is the reduction of one input chunk over all ranks.
     fn is_complete(&self, value: ValueId) -> bool {
         let Some(leaf) = self.values.first_leaf(value) else { return false };
-        self.whole.get(leaf.chunk as usize) == Some(&self.values.content(value))
+        leaf.chunk < self.inputs && self.values.content(value) == self.values.reduction(leaf.chunk)
     }
 
     fn run(mut self, scaling: impl Fn(&Walk, &[ValueId], ValueId) -> Scaling) -> Program {

@@ -42,6 +42,15 @@ pub(crate) struct Loaded {
     pub(crate) module: Arc<Module>,
 }
 
+impl Loaded {
+    /// The statement that all steps are for; `None` where there are several.
+    pub(crate) fn only_statement(&self) -> Option<&str> {
+        let mut steps = self.cuda.lines.iter().map(|line| line.what.as_str()).filter(|what| !what.is_empty());
+        let first = steps.next()?;
+        steps.all(|what| what == first).then_some(first)
+    }
+}
+
 /// How long loading took; zero for what had been loaded before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoadTimes {
@@ -140,7 +149,7 @@ impl Shared {
         }
         let started = Instant::now();
         let program = collective.program(self.ranks())?;
-        let cuda = collective.cuda(&self.domain(), dtype, op)?;
+        let cuda = collective.cuda_in(&self.domain(), dtype, op, self.widths())?;
         let lower = started.elapsed();
         let (loaded, times) =
             cache.compile(collective.name.clone(), program.shape, program.divisible, cuda)?;

@@ -38,7 +38,7 @@ impl Classes {
 /// The ranks of the inputs that a sum combines itself, ascending.
 fn ranks(values: &Values, value: ValueId) -> SmallVec<[u32; 4]> {
     let Node::Sum(terms) = values.node(value) else { return SmallVec::new() };
-    let rank = |&term: &ValueId| match values.node(term) {
+    let rank = |term: ValueId| match values.node(term) {
         Node::Leaf(leaf) => Some(leaf.rank.0),
         _ => None,
     };
@@ -48,27 +48,36 @@ fn ranks(values: &Values, value: ValueId) -> SmallVec<[u32; 4]> {
 }
 
 fn classify(values: &Values, chunks: bool) -> Vec<u32> {
-    let leaves = values.leaves().zip(0..);
-    let mut of: Vec<u32> = leaves.map(|(leaf, number)| if chunks { number } else { leaf.rank.0 }).collect();
+    let mut of: Vec<u32> = Vec::new();
+    for (rank, leaves) in values.leaves() {
+        let number = of.len() as u32;
+        of.extend((number..number + leaves).map(|number| if chunks { number } else { rank.0 }));
+    }
     // The unknown value.
     of.push(of.len() as u32);
     let sums = of.len() as u32;
     let mut known: FxHashMap<SmallVec<[u32; 2]>, u32> = FxHashMap::default();
-    let mut last = (SmallVec::new(), 0);
-    for terms in values.sums() {
-        let mut classes: SmallVec<[u32; 2]> = terms.iter().map(|term| of[term.number() as usize]).collect();
-        if let [first, second, ..] = &mut classes[..]
-            && first > second
-        {
-            std::mem::swap(first, second);
-        }
-        // Neighbouring chunks are combined alike more often than not.
-        if classes != last.0 {
+    for (terms, len) in values.runs() {
+        let mut by = 0;
+        while by < len {
+            let mut classes: SmallVec<[u32; 2]> = SmallVec::new();
+            // Neighbouring chunks are combined alike more often than not.
+            let mut alike = (len - by) as usize;
+            for term in terms {
+                let run = &of[(term.number() + by) as usize..][..alike];
+                classes.push(run[0]);
+                alike = run.iter().position(|class| *class != run[0]).unwrap_or(alike);
+            }
+            if let [first, second, ..] = &mut classes[..]
+                && first > second
+            {
+                std::mem::swap(first, second);
+            }
             let next = sums + known.len() as u32;
-            let class = *known.entry(classes.clone()).or_insert(next);
-            last = (classes, class);
+            let class = *known.entry(classes).or_insert(next);
+            of.resize(of.len() + alike, class);
+            by += alike as u32;
         }
-        of.push(last.1);
     }
     of
 }
@@ -88,20 +97,20 @@ pub(super) fn line(values: &Values, value: ValueId) -> Option<Line> {
     // From the last contribution to the first.
     while let Node::Sum(terms) = values.node(at) {
         sums += 1;
-        let inner = terms.iter().position(|&term| matches!(values.node(term), Node::Sum(_)));
+        let inner = terms.iter().position(|term| matches!(values.node(term), Node::Sum(_)));
         // The inner sum has to come first; of two terms either may.
-        if inner.is_some_and(|inner| inner > 0 && terms.len() > 2) {
+        if inner.is_some_and(|inner| inner > 0 && terms.iter().len() > 2) {
             return None;
         }
-        for (i, &term) in terms.iter().enumerate().rev() {
+        for (i, term) in terms.iter().enumerate().rev() {
             match values.node(term) {
                 Node::Leaf(leaf) => ranks.push(leaf.rank.0),
                 Node::Sum(_) if Some(i) == inner => {}
                 _ => return None,
             }
         }
-        let Some(inner) = inner else { break };
-        at = terms[inner];
+        let Some(inner) = inner.and_then(|inner| terms.iter().nth(inner)) else { break };
+        at = inner;
     }
     ranks.reverse();
     (sums > 0).then_some(Line { ranks, at_once: sums == 1 })
@@ -166,7 +175,7 @@ fn nested(values: &Values, value: ValueId, depth: usize, left: &mut usize) -> St
         Node::Unknown => "?".to_owned(),
         Node::Sum(terms) => {
             let mut shown = Vec::new();
-            for &term in terms {
+            for term in terms.iter() {
                 let cut = *left == 0;
                 shown.push(nested(values, term, depth + 1, left));
                 if cut {

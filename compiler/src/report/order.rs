@@ -82,7 +82,8 @@ struct Sum<'p> {
 impl Reduction {
     /// Of a right program.
     pub(crate) fn of(program: &Program, contents: &Contents, switch: &Switch) -> Reduction {
-        let sums = || sums(program, contents);
+        let every = || (0..program.shape.ranks).map(Rank);
+        let sums = || sums(program, contents, every());
         let values = &contents.values;
         if switch.used() && program.ops.iter().any(|op| switch.reduces(op)) {
             let classes = switch_classes(program, switch);
@@ -98,7 +99,8 @@ impl Reduction {
         let example = |sum: Sum<'_>| Example::new(&sum, expression::brief(values, sum.value));
         let mut classes = Classes::new(true);
         let same = |a: &Sum<'_>, b: &Sum<'_>| classes.same(values, a.value, b.value);
-        let (mut results, ranks_differ) = by_rank(sums(), same);
+        let fresh = every().filter(|&rank| !contents.state.repeats(&program.shape, rank));
+        let (mut results, ranks_differ) = by_rank(self::sums(program, contents, fresh), same);
         if ranks_differ.is_some() || program.contract.is_some() {
             results = sums().collect();
         }
@@ -128,9 +130,14 @@ impl fmt::Display for Example {
     }
 }
 
-/// The results that are combinations, by rank and chunk.
-fn sums<'p>(program: &'p Program, contents: &'p Contents) -> impl Iterator<Item = Sum<'p>> {
+/// The results of these ranks that are combinations, by rank and chunk.
+fn sums<'p>(
+    program: &'p Program,
+    contents: &'p Contents,
+    ranks: impl Iterator<Item = Rank>,
+) -> impl Iterator<Item = Sum<'p>> {
     let shape = program.shape;
+    let outputs = move |rank| (0..shape.output_chunks(rank)).map(move |chunk| (rank, chunk));
     let combined = move |(rank, chunk)| {
         let due = program.expected(rank, chunk);
         let value = contents.state.read(shape.output_location(rank, chunk))?;
@@ -139,7 +146,7 @@ fn sums<'p>(program: &'p Program, contents: &'p Contents) -> impl Iterator<Item 
     };
     // No kind but these combines.
     let combines = matches!(shape.kind, Kind::AllReduce | Kind::ReduceScatter | Kind::Reduce | Kind::Custom);
-    shape.outputs().filter(move |_| combines).filter_map(combined)
+    ranks.filter(move |_| combines).flat_map(outputs).filter_map(combined)
 }
 
 fn place(program: &Program, sum: &Sum<'_>) -> Location {

@@ -6,9 +6,10 @@ use crate::kind::Contribution;
 use crate::location::Locations;
 use crate::program::{Op, OpId, Program};
 use crate::verify::replay::{Observe, replay};
-use crate::verify::values::{Content, Node, State, ValueId, Values};
+use crate::verify::values::{Node, State, ValueId, Values};
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 
 /// What happened in a run.
 pub(crate) struct History<'p> {
@@ -42,18 +43,20 @@ struct Recording {
 }
 
 impl Observe for Recording {
-    fn read(&mut self, _: OpId, at: usize, _: Option<ValueId>) {
-        if let Some((_, read)) = &mut self.current[at] {
+    fn read(&mut self, _: OpId, chunks: Range<usize>, _: &[Option<ValueId>]) {
+        for (_, read) in self.current[chunks].iter_mut().flatten() {
             *read = true;
         }
     }
 
-    fn store(&mut self, op: OpId, index: usize, value: ValueId) {
-        let Some(at) = self.locations.at(index) else { return };
-        self.makers.entry(value).or_insert((op, at.rank));
-        let version = Version { at, value, made: Some(op), overwritten: None };
-        if let Some((before, false)) = self.current[index].replace((version, false)) {
-            self.unread.push(Version { overwritten: Some(op), ..before });
+    fn store(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]) {
+        for (index, value) in chunks.zip(held) {
+            let (Some(at), Some(value)) = (self.locations.at(index), *value) else { continue };
+            self.makers.entry(value).or_insert((op, at.rank));
+            let version = Version { at, value, made: Some(op), overwritten: None };
+            if let Some((before, false)) = self.current[index].replace((version, false)) {
+                self.unread.push(Version { overwritten: Some(op), ..before });
+            }
         }
     }
 }
@@ -159,8 +162,9 @@ impl<'p> History<'p> {
         if copied { format!("a copy of {value}") } else { value }
     }
 
-    /// Where the reduction of input chunk `chunk`, a value of this content, was made first.
-    pub(crate) fn made(&self, chunk: u32, content: Content) -> Option<String> {
+    /// Where the reduction of input chunk `chunk` was made first.
+    pub(crate) fn made(&self, chunk: u32) -> Option<String> {
+        let content = self.values.reduction(chunk);
         let whole = |(value, _): &(&ValueId, &(OpId, Rank))| self.values.content(**value) == content;
         let (_, &(op, rank)) = self.makers.iter().filter(whole).min_by_key(|(_, maker)| **maker)?;
         let place = self.program.at(op);
@@ -184,7 +188,7 @@ impl<'p> History<'p> {
         let (again, rank) = *self.makers.get(&at)?;
         let Node::Sum(terms) = self.values.node(at) else { return None };
         let holds = |v| weights.of(v) > 0 && matches!(self.values.node(v), Node::Sum(_));
-        let sums = terms.iter().filter(|&&term| holds(term)).map(|&term| self.origin(term, holds));
+        let sums = terms.iter().filter(|&term| holds(term)).map(|term| self.origin(term, holds));
         let before = sums.filter_map(|sum| self.makers.get(&sum)).min().copied();
         let place = |op, rank: Rank| format!("{} on rank {}", self.program.at(op), rank.0);
         let came = before.map(|(op, rank)| place(op, rank));
@@ -229,7 +233,7 @@ impl<'p> History<'p> {
     fn origin(&self, value: ValueId, bad: impl Fn(ValueId) -> bool) -> ValueId {
         let mut at = value;
         while let Node::Sum(terms) = self.values.node(at)
-            && let Some(&inner) = terms.iter().find(|&&term| bad(term))
+            && let Some(inner) = terms.iter().find(|&term| bad(term))
         {
             at = inner;
         }

@@ -72,32 +72,30 @@ pub(crate) fn findings(
 pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) -> Vec<Wrong> {
     let shape = &program.shape;
     let mut wrong = Vec::new();
-    // By input chunk, what its reduction contains and a value that does: most often all ranks hold the same.
-    let mut reduced: Vec<Option<(Content, Option<ValueId>)>> = Vec::new();
-    for (rank, chunk) in shape.outputs() {
-        let value = state.read(shape.output_location(rank, chunk));
-        let right = match (program.expected(rank, chunk), value) {
-            (Expected::Unspecified, _) => true,
-            (_, None) => false,
-            // Follows from a read that `read-before-write` reports.
-            (_, Some(value)) if value == values.unknown() => true,
-            (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
-            (Expected::Reduced { chunk }, Some(value)) => {
-                let index = chunk as usize;
-                if index >= reduced.len() {
-                    reduced.resize(index + 1, None);
-                }
-                let (due, seen) =
-                    reduced[index].get_or_insert_with(|| (reduction(shape, values, chunk), None));
-                let right = *seen == Some(value) || values.content(value) == *due;
-                *seen = if right { Some(value) } else { *seen };
-                right
-            }
-            (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
-        };
-        if !right {
-            wrong.push(Wrong { rank, chunk, value, stored: None });
+    let mut right = false;
+    for rank in (0..shape.ranks).map(Rank) {
+        if right && state.repeats(shape, rank) {
+            continue;
         }
+        let before = wrong.len();
+        for chunk in 0..shape.output_chunks(rank) {
+            let value = state.read(shape.output_location(rank, chunk));
+            let right = match (program.expected(rank, chunk), value) {
+                (Expected::Unspecified, _) => true,
+                (_, None) => false,
+                // Follows from a read that `read-before-write` reports.
+                (_, Some(value)) if value == values.unknown() => true,
+                (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
+                (Expected::Reduced { chunk }, Some(value)) => {
+                    values.content(value) == values.reduction(chunk)
+                }
+                (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
+            };
+            if !right {
+                wrong.push(Wrong { rank, chunk, value, stored: None });
+            }
+        }
+        right = wrong.len() == before;
     }
     wrong
 }
@@ -106,13 +104,6 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
 fn combination(values: &Values, inputs: &[Contribution]) -> Content {
     let contents = inputs.iter().map(|&leaf| values.content(values.intern_leaf(leaf)));
     contents.fold(Content::default(), Content::plus)
-}
-
-/// The content of the reduction over all ranks of one input chunk.
-fn reduction(shape: &Shape, values: &Values, chunk: u32) -> Content {
-    (0..shape.ranks)
-        .map(|r| values.content(values.intern_leaf(Contribution { rank: Rank(r), chunk })))
-        .fold(Content::default(), Content::plus)
 }
 
 /// What is wrong with a chunk that was stored.
@@ -321,9 +312,7 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
                 .into_iter()
                 .map(|r| Contribution { rank: Rank(r), chunk })
                 .collect();
-            let lost = history
-                .lost(&missing, wrong.stored)
-                .or_else(|| history.made(chunk, reduction(shape, history.values(), chunk)));
+            let lost = history.lost(&missing, wrong.stored).or_else(|| history.made(chunk));
             let surplus = wrong.value.and_then(|value| match content.iter().find(|(_, often)| *often > 1) {
                 Some((leaf, _)) => repeated(history, value, *leaf),
                 None => history.mixed(value, chunk, wrong.stored),

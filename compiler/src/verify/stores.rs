@@ -5,6 +5,7 @@ use crate::location::Locations;
 use crate::program::{OpId, Program};
 use crate::verify::replay::{Observe, replay};
 use crate::verify::values::{ValueId, Values};
+use std::ops::Range;
 
 /// What a run stored and read.
 #[derive(Debug)]
@@ -37,13 +38,14 @@ impl Stores {
 }
 
 impl Observe for Stores {
-    fn read(&mut self, op: OpId, at: usize, value: Option<ValueId>) {
-        if value.is_none() {
-            self.unwritten.extend(self.locations.at(at).map(|at| (op, at)));
-        }
+    fn read(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]) {
+        let unwritten = chunks.zip(held).filter(|(_, held)| held.is_none());
+        self.unwritten.extend(unwritten.filter_map(|(at, _)| Some((op, self.locations.at(at)?))));
     }
 
-    fn store(&mut self, op: OpId, at: usize, _: ValueId) {
-        self.first_and_last[at].get_or_insert((op, op)).1 = op;
+    fn store(&mut self, op: OpId, chunks: Range<usize>, _: &[Option<ValueId>]) {
+        for stored in &mut self.first_and_last[chunks] {
+            stored.get_or_insert((op, op)).1 = op;
+        }
     }
 }

@@ -98,7 +98,7 @@ fn held(values: &Values, value: Option<ValueId>) -> String {
     match (values.content(value).leaves, values.node(value)) {
         (0, _) => "what was read from a chunk that held nothing".to_owned(),
         (1..=SHOWN, Node::Sum(terms)) => {
-            let term = |&term: &ValueId| match values.node(term) {
+            let term = |term: ValueId| match values.node(term) {
                 Node::Sum(_) => format!("({})", held(values, Some(term))),
                 _ => held(values, Some(term)),
             };

@@ -3,13 +3,23 @@
 //! Expressions are interned: equal ids mean the same inputs combined in the same order and grouping, hence the same
 //! bits. Copies keep the value. Stage 1 replays a program over them, `translation` a schedule; with one [`Values`]
 //! the ids of both are comparable.
+//!
+//! Operations combine ranges of chunks, whose values have consecutive numbers more often than not. So sums are kept in
+//! runs: consecutive sums, each of whose terms are consecutive values of one run too. A run takes the room of one sum,
+//! and what is known of one of its sums is known of all.
+
+mod contents;
+
+pub use contents::Content;
 
 use crate::ids::{Location, Rank};
 use crate::kind::{Contribution, Shape};
 use crate::location::Locations;
+use contents::Powers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
+use std::collections::BTreeMap;
 use std::hash::Hasher;
 use std::num::NonZeroU32;
 
@@ -27,6 +37,11 @@ impl ValueId {
     pub(crate) fn number(self) -> u32 {
         self.0.get() - 1
     }
+
+    /// The value that many numbers further.
+    pub(crate) fn further(self, by: u32) -> ValueId {
+        ValueId(self.0.saturating_add(by))
+    }
 }
 
 /// How a value is made.
@@ -35,18 +50,48 @@ pub enum Node<'v> {
     /// One rank's input chunk.
     Leaf(Contribution),
     /// The terms combined left to right, at least two.
-    Sum(&'v [ValueId]),
+    Sum(Terms<'v>),
     /// What a read of an unwritten chunk makes of everything it flows into.
     Unknown,
 }
+
+/// The terms of a sum, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'v> {
+    /// Those of the run's first sum.
+    first: &'v [ValueId],
+    /// How far the sum is from that one.
+    by: u32,
+}
+
+impl<'v> Terms<'v> {
+    /// Each.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = ValueId> + ExactSizeIterator + 'v {
+        self.first.iter().map(move |term| term.further(self.by))
+    }
+}
+
+impl PartialEq for Terms<'_> {
+    fn eq(&self, other: &Terms<'_>) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Terms<'_> {}
 
 /// An arena of interned values.
 #[derive(Clone, Debug)]
 pub struct Values {
     ranks: u32,
     input_chunks: u32,
+    /// The content of the reduction of every rank's input chunk 0.
+    reduction: Content,
     sums: Sums,
-    known: HashTable<ValueId>,
+    /// The runs whose distances between terms no earlier run has: each stands for the class of those that have the same.
+    /// Within a class the runs' first terms are disjoint ranges.
+    classes: HashTable<u32>,
+    /// The later runs of each class, by the class and the first term of the run's first sum.
+    others: BTreeMap<(u32, ValueId), u32>,
 }
 
 /// The sums, in the order in which they were made.
@@ -54,45 +99,105 @@ pub struct Values {
 struct Sums {
     /// The number of the first sum.
     first: u32,
-    /// The terms of all, one sum after the other.
+    /// The run of each.
+    run: Vec<u32>,
+    runs: Vec<Run>,
+    /// The terms of each run's first sum, one run after the other.
     terms: Vec<ValueId>,
-    /// Where the terms of each sum end.
-    ends: Vec<u32>,
-    contents: Vec<Content>,
+    powers: Powers,
+}
+
+/// Consecutive sums. The terms of the first one, each shifted by i, are those of the i-th.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    first: ValueId,
+    len: u32,
+    /// The first run that has the same distances between terms.
+    class: u32,
+    /// Where the terms end.
+    end: u32,
+    /// Of the first sum.
+    content: Content,
 }
 
 impl Sums {
-    /// The terms of a sum.
-    fn terms(&self, value: ValueId) -> &[ValueId] {
-        let index = (value.number() - self.first) as usize;
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.terms[start as usize..self.ends[index] as usize]
+    /// The terms of a run's first sum.
+    fn terms(&self, run: u32) -> &[ValueId] {
+        let start = run.checked_sub(1).map_or(0, |before| self.runs[before as usize].end);
+        &self.terms[start as usize..self.runs[run as usize].end as usize]
+    }
+
+    /// The first term of a run's first sum.
+    fn begin(&self, run: u32) -> ValueId {
+        self.terms(run)[0]
+    }
+
+    /// The run of a sum, and its place there; none of other values.
+    fn place(&self, value: ValueId) -> Option<(u32, u32)> {
+        let run = self.run[value.number().checked_sub(self.first)? as usize];
+        Some((run, value.number() - self.runs[run as usize].first.number()))
+    }
+
+    /// How many values there are from this one to the end of its run; all leaves are one run, the unknown value another.
+    fn left(&self, value: ValueId) -> u32 {
+        match self.place(value) {
+            Some((run, by)) => self.runs[run as usize].len - by,
+            None => (self.first - 1 - value.number()).max(1),
+        }
+    }
+
+    fn content(&self, value: ValueId) -> Content {
+        match self.place(value) {
+            Some((run, 0)) => self.runs[run as usize].content,
+            Some((run, by)) => self.runs[run as usize].content.further(self.powers.of(by)),
+            None if value.number() + 1 == self.first => Content::default(),
+            None => Content::leaf(self.powers.of(value.number())),
+        }
+    }
+
+    /// What is known of a class from the sum with this first term on, up to `len` sums: if the run has that sum, its
+    /// value, and how many of the next ones it has.
+    fn piece(&self, run: u32, begin: ValueId, len: u32) -> Option<(ValueId, u32)> {
+        let by = begin.number().checked_sub(self.begin(run).number())?;
+        let Run { first, len: there, .. } = self.runs[run as usize];
+        (by < there).then(|| (first.further(by), len.min(there - by)))
+    }
+
+    /// Makes a run, of a class that has others.
+    fn push(&mut self, terms: &[ValueId], len: u32, class: Option<u32>) -> u32 {
+        let run = self.runs.len() as u32;
+        let first = self.next();
+        let content = terms.iter().fold(Content::default(), |sum, &term| sum.plus(self.content(term)));
+        self.terms.extend_from_slice(terms);
+        let (class, end) = (class.unwrap_or(run), self.terms.len() as u32);
+        self.runs.push(Run { first, len, class, end, content });
+        self.run.resize(self.run.len() + len as usize, run);
+        run
+    }
+
+    /// The next sum to be made.
+    fn next(&self) -> ValueId {
+        ValueId::new(self.first + self.run.len() as u32)
+    }
+
+    /// Adds sums to the last run, if the first has these terms, is of this class, and continues the run: each of its
+    /// terms follows that of the run's last sum, in the same run.
+    fn extend(&mut self, terms: &[ValueId], len: u32, class: u32) -> bool {
+        let Some(last) = self.runs.len().checked_sub(1) else { return false };
+        let Run { len: before, class: its, .. } = self.runs[last];
+        let follows = |term: &ValueId| self.left(term.further(before - 1)) > 1;
+        let first = self.terms(last as u32);
+        let continues = class == its && first[0].further(before) == terms[0] && first.iter().all(follows);
+        if continues {
+            self.runs[last].len += len;
+            self.run.resize(self.run.len() + len as usize, last as u32);
+        }
+        continues
     }
 }
 
 /// Sums that memory is taken for in advance, at most.
 const RESERVED: usize = 1 << 21;
-
-/// The multiset of input chunks in a value, in brief. Equal contents of fewer than 2^64 leaves mean equal multisets
-/// but for a collision of 128-bit sums.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Content {
-    /// Leaves, repeated ones counted each time; saturating.
-    pub leaves: u64,
-    /// The sums of the two halves of the leaves' hashes, each mod 2^64.
-    pub digest: [u64; 2],
-}
-
-impl Content {
-    /// The content of a combination of both.
-    pub fn plus(self, other: Content) -> Content {
-        let ([a, b], [c, d]) = (self.digest, other.digest);
-        Content {
-            leaves: self.leaves.saturating_add(other.leaves),
-            digest: [a.wrapping_add(c), b.wrapping_add(d)],
-        }
-    }
-}
 
 impl Values {
     /// The values of a collective of this shape: its inputs alone.
@@ -100,18 +205,22 @@ impl Values {
         let input_chunks = shape.kind.units(shape.ranks).0.saturating_mul(shape.chunks);
         let leaves = shape.ranks.saturating_mul(input_chunks);
         let first = leaves.saturating_add(1);
-        let sums = Sums { first, terms: Vec::new(), ends: Vec::new(), contents: Vec::new() };
-        Values { ranks: shape.ranks, input_chunks, sums, known: HashTable::new() }
+        let powers = Powers::new(leaves);
+        let inputs = (0..shape.ranks).map(|rank| Content::leaf(powers.of(rank.saturating_mul(input_chunks))));
+        let reduction = inputs.fold(Content::default(), Content::plus);
+        let sums = Sums { first, run: Vec::new(), runs: Vec::new(), terms: Vec::new(), powers };
+        let (classes, others) = (HashTable::new(), BTreeMap::new());
+        Values { ranks: shape.ranks, input_chunks, reduction, sums, classes, others }
     }
 
-    /// Expects this many sums.
-    pub(crate) fn reserve(&mut self, sums: usize) {
-        let sums = sums.min(RESERVED);
-        self.sums.ends.reserve(sums);
-        self.sums.contents.reserve(sums);
-        self.sums.terms.reserve(2 * sums);
-        let Values { sums: made, known, .. } = self;
-        known.reserve(sums, |&value| hash(made.terms(value)));
+    /// Expects this many runs, with this many sums in all.
+    pub(crate) fn reserve(&mut self, runs: usize, sums: usize) {
+        let [runs, sums] = [runs, sums].map(|count| count.min(RESERVED));
+        self.sums.run.reserve(sums);
+        self.sums.runs.reserve(runs);
+        self.sums.terms.reserve(2 * runs);
+        let Values { sums: made, classes, .. } = self;
+        classes.reserve(runs, |&class| hash(made.terms(class)));
     }
 
     /// Leaves have the numbers below this; it is itself the number of the unknown value, sums follow.
@@ -131,26 +240,47 @@ impl Values {
     /// The terms combined left to right with one rounding at the end: a single term is a copy and keeps its id, an
     /// unknown term makes the whole unknown, as no term at all does.
     pub fn intern_sum(&mut self, terms: &[ValueId]) -> ValueId {
+        self.intern_sums(terms, 1).0
+    }
+
+    /// As [`Values::intern_sum`], of `len` sums (at least one), each of the terms that follow those of the one before.
+    /// Returns the first, and of how many sums the values are that one and those that follow it: at least one, at most
+    /// `len`.
+    pub(crate) fn intern_sums(&mut self, terms: &[ValueId], len: u32) -> (ValueId, u32) {
         if let [only] = terms {
-            return *only;
+            return (*only, len);
         }
         if terms.is_empty() || terms.contains(&self.unknown()) {
-            return self.unknown();
+            return (self.unknown(), 1);
         }
         let sums = &mut self.sums;
-        let known = hash(terms);
-        let same = |&value: &ValueId| sums.terms(value) == terms;
-        let place = match self.known.entry(known, same, |&value| hash(sums.terms(value))) {
-            Entry::Occupied(known) => return *known.get(),
-            Entry::Vacant(place) => place,
+        let len = terms.iter().fold(len, |len, &term| len.min(sums.left(term)));
+        let same = |&class: &u32| same_distances(sums.terms(class), terms);
+        let class = match self.classes.entry(hash(terms), same, |&class| hash(sums.terms(class))) {
+            Entry::Occupied(class) => *class.get(),
+            Entry::Vacant(class) => {
+                let value = sums.next();
+                class.insert(sums.push(terms, len, None));
+                return (value, len);
+            }
         };
-        let value = ValueId::new(sums.first + sums.ends.len() as u32);
-        place.insert(value);
-        let content = terms.iter().fold(Content::default(), |sum, &term| sum.plus(content(sums, term)));
-        sums.terms.extend_from_slice(terms);
-        sums.ends.push(sums.terms.len() as u32);
-        sums.contents.push(content);
-        value
+        let begin = terms[0];
+        let mine = |other: &(&(u32, ValueId), &u32)| other.0.0 == class;
+        let before = self.others.range(..=(class, begin)).next_back().filter(mine);
+        let known = sums.piece(class, begin, len);
+        if let Some(piece) = known.or_else(|| sums.piece(*before?.1, begin, len)) {
+            return piece;
+        }
+        // The sums up to the next known one of the class are new.
+        let after = self.others.range((class, begin)..).next().filter(mine);
+        let known = [Some(sums.begin(class)), after.map(|(&(_, begin), _)| begin)];
+        let ahead = known.into_iter().flatten().filter_map(|next| next.number().checked_sub(begin.number()));
+        let len = ahead.fold(len, u32::min);
+        let value = sums.next();
+        if !sums.extend(terms, len, class) {
+            self.others.insert((class, begin), sums.push(terms, len, Some(class)));
+        }
+        (value, len)
     }
 
     /// The value nothing is known of.
@@ -161,32 +291,35 @@ impl Values {
     /// How a value is made.
     pub fn node(&self, value: ValueId) -> Node<'_> {
         let number = value.number();
-        match number.checked_sub(self.leaf_count()) {
+        match self.sums.place(value) {
+            Some((run, by)) => Node::Sum(Terms { first: self.sums.terms(run), by }),
+            None if number == self.leaf_count() => Node::Unknown,
             None => {
                 let (rank, chunk) = (number / self.input_chunks, number % self.input_chunks);
                 Node::Leaf(Contribution { rank: Rank(rank), chunk })
             }
-            Some(0) => Node::Unknown,
-            Some(_) => Node::Sum(self.sums.terms(value)),
         }
     }
 
-    /// Every leaf, in the order of their numbers.
-    pub(crate) fn leaves(&self) -> impl Iterator<Item = Contribution> {
-        let chunks = self.input_chunks;
-        (0..self.ranks)
-            .flat_map(move |rank| (0..chunks).map(move |chunk| Contribution { rank: Rank(rank), chunk }))
+    /// How many leaves each rank has; theirs follow those of the rank before.
+    pub(crate) fn leaves(&self) -> impl Iterator<Item = (Rank, u32)> {
+        (0..self.ranks).map(|rank| (Rank(rank), self.input_chunks))
     }
 
-    /// The terms of every sum, in the order of their numbers.
-    pub(crate) fn sums(&self) -> impl Iterator<Item = &[ValueId]> {
-        let starts = std::iter::once(0).chain(self.sums.ends.iter().copied());
-        starts.zip(&self.sums.ends).map(|(start, &end)| &self.sums.terms[start as usize..end as usize])
+    /// Every sum in the order of their numbers, by runs: the terms of a run's first sum, and how many sums it has; the
+    /// terms of each of these follow those of the one before.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = (&[ValueId], u32)> {
+        self.sums.runs.iter().zip(0..).map(|(run, number)| (self.sums.terms(number), run.len))
     }
 
     /// The inputs in a value, in brief.
     pub fn content(&self, value: ValueId) -> Content {
-        content(&self.sums, value)
+        self.sums.content(value)
+    }
+
+    /// The content of the reduction over all ranks of one of their input chunks.
+    pub(crate) fn reduction(&self, chunk: u32) -> Content {
+        self.reduction.further(self.sums.powers.of(chunk))
     }
 
     /// One of the inputs in a value: the first one combined. `None` of the unknown value.
@@ -196,7 +329,7 @@ impl Values {
             match self.node(at) {
                 Node::Leaf(leaf) => return Some(leaf),
                 Node::Unknown => return None,
-                Node::Sum(terms) => at = *terms.first()?,
+                Node::Sum(terms) => at = terms.iter().next()?,
             }
         }
     }
@@ -212,7 +345,7 @@ impl Values {
                 Node::Leaf(leaf) => leaves.push((leaf, n)),
                 Node::Unknown => {}
                 Node::Sum(terms) => {
-                    for &term in terms {
+                    for term in terms.iter() {
                         let sum = often.entry(term).or_insert(0);
                         *sum = sum.saturating_add(n);
                     }
@@ -225,38 +358,33 @@ impl Values {
 
     /// For every value (see [`Weights::of`]) how many of its leaves satisfy `pick`, repeated ones counted each time.
     pub(crate) fn weigh(&self, pick: impl Fn(Contribution) -> bool) -> Weights {
-        let count = self.sums.first + self.sums.ends.len() as u32;
+        let count = self.sums.first + self.sums.run.len() as u32;
         let mut weights = Weights(Vec::with_capacity(count as usize));
         for number in 0..count {
             weights.0.push(match self.node(ValueId::new(number)) {
                 Node::Leaf(leaf) => u64::from(pick(leaf)),
                 Node::Unknown => 0,
-                Node::Sum(terms) => terms.iter().fold(0, |sum, &t| u64::saturating_add(sum, weights.of(t))),
+                Node::Sum(terms) => terms.iter().fold(0, |sum, t| u64::saturating_add(sum, weights.of(t))),
             });
         }
         weights
     }
 }
 
-/// Where a sum is looked for. Operations combine neighbouring chunks, whose values have neighbouring numbers more often
-/// than not: such sums are put side by side, since a table of millions is slow when it is touched at random. What they
-/// have in common, the distances between the terms, is mixed; the highest bits, by which the table tells neighbours
-/// apart, are the first term's.
+/// Of what is the same for all runs of a class, the distances from the first term to each.
 fn hash(terms: &[ValueId]) -> u64 {
-    let first = terms.first().map_or(0, |term| term.number());
-    let mut distances = FxHasher::default();
-    terms.iter().for_each(|term| distances.write_u32(term.number().wrapping_sub(first)));
-    let place = distances.finish().wrapping_add(first.into());
-    let tag = u64::from(first).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    place ^ (place ^ tag) >> 57 << 57
+    let mut hasher = FxHasher::default();
+    distances(terms).for_each(|distance| hasher.write_u32(distance));
+    hasher.finish()
 }
 
-fn content(sums: &Sums, value: ValueId) -> Content {
-    match (value.number() + 1).checked_sub(sums.first) {
-        None => Content { leaves: 1, digest: mix(value.number()) },
-        Some(0) => Content::default(),
-        Some(i) => sums.contents[i as usize - 1],
-    }
+fn distances(terms: &[ValueId]) -> impl Iterator<Item = u32> {
+    let first = terms.first().map_or(0, |first| first.number());
+    terms.iter().skip(1).map(move |term| term.number().wrapping_sub(first))
+}
+
+fn same_distances(some: &[ValueId], others: &[ValueId]) -> bool {
+    distances(some).eq(distances(others))
 }
 
 /// Numbers of picked leaves by value; from [`Values::weigh`].
@@ -267,17 +395,6 @@ impl Weights {
     pub(crate) fn of(&self, value: ValueId) -> u64 {
         self.0[value.number() as usize]
     }
-}
-
-/// 128 well-mixed bits of a leaf: two rounds of splitmix64 (Steele, Lea, Flood 2014) from different seeds.
-fn mix(leaf: u32) -> [u64; 2] {
-    let round = |seed: u64| {
-        let mut x = (u64::from(leaf) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    };
-    [round(0), round(0x6a09_e667_f3bc_c909)]
 }
 
 /// What every chunk of every rank holds at a point of a run.
@@ -308,6 +425,17 @@ impl State {
         self.values[self.locations.index(at)?]
     }
 
+    /// Whether a rank holds, and is to hold, the same as the rank before: what is to be said of the one's output goes
+    /// for the other's.
+    pub(crate) fn repeats(&self, shape: &Shape, rank: Rank) -> bool {
+        let output = |rank: Rank| {
+            let first = self.locations.index(shape.output_location(rank, 0))?;
+            self.values.get(first..first + shape.output_chunks(rank) as usize)
+        };
+        let before = rank.0.checked_sub(1).filter(|_| shape.expects_alike());
+        before.is_some_and(|before| output(Rank(before)) == output(rank))
+    }
+
     /// Stores a value. Outside the buffers nothing happens: slices are judged before they are replayed.
     pub fn store(&mut self, at: Location, value: ValueId) {
         if let Some(index) = self.locations.index(at) {
@@ -327,54 +455,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::kind::Kind;
-
-    fn values(ranks: u32, chunks: u32) -> (Values, impl Fn(u32, u32) -> Contribution) {
-        let shape = Shape::new(Kind::AllReduce, ranks, chunks);
-        (Values::new(&shape), |rank, chunk| Contribution { rank: Rank(rank), chunk })
-    }
-
-    #[test]
-    fn order_and_grouping_distinguish_values_but_not_contents() {
-        let (mut values, leaf) = values(3, 2);
-        let [a, b, c] = [0, 1, 2].map(|r| values.intern_leaf(leaf(r, 1)));
-        let ab = values.intern_sum(&[a, b]);
-        let ba = values.intern_sum(&[b, a]);
-        let abc = values.intern_sum(&[a, b, c]);
-        let ab_c = values.intern_sum(&[ab, c]);
-        assert_eq!(values.intern_sum(&[a, b]), ab);
-        assert!(ab != ba && abc != ab_c);
-        assert_eq!(values.content(ab), values.content(ba));
-        assert_eq!(values.content(abc), values.content(ab_c));
-        assert_ne!(values.content(ab), values.content(abc));
-        assert_eq!(values.intern_sum(&[c]), c);
-        assert_eq!(values.node(ab_c), Node::Sum(&[ab, c]));
-        assert_eq!(values.node(c), Node::Leaf(leaf(2, 1)));
-    }
-
-    #[test]
-    fn repeated_doubling_neither_overflows_nor_looks_right() {
-        let (mut values, leaf) = values(2, 1);
-        let one = values.intern_leaf(leaf(0, 0));
-        let mut doubled = one;
-        for _ in 0..200 {
-            doubled = values.intern_sum(&[doubled, doubled]);
-        }
-        // 2^200 leaves: the digest wraps to 0, the count does not.
-        let with = values.intern_sum(&[doubled, one]);
-        assert_eq!(values.content(with).digest, values.content(one).digest);
-        assert_ne!(values.content(with), values.content(one));
-        assert_eq!(values.contributions(with), [(leaf(0, 0), u64::MAX)]);
-    }
-
-    #[test]
-    fn unknown_taints_sums() {
-        let (mut values, leaf) = values(2, 1);
-        let (a, unknown) = (values.intern_leaf(leaf(1, 0)), values.unknown());
-        assert_eq!(values.intern_sum(&[a, unknown]), unknown);
-        assert_eq!(values.intern_leaf(leaf(2, 0)), unknown);
-        assert_eq!(values.intern_leaf(leaf(0, 1)), unknown);
-    }
-}
+mod tests;

@@ -31,7 +31,7 @@ fn held(program: &Program) -> Held {
         match values.node(value) {
             Node::Leaf(Contribution { rank, chunk }) => format!("{}.{chunk}", rank.0),
             Node::Sum(terms) => {
-                let terms: Vec<_> = terms.iter().map(|&term| text(values, term)).collect();
+                let terms: Vec<_> = terms.iter().map(|term| text(values, term)).collect();
                 format!("({})", terms.join("+"))
             }
             Node::Unknown => "?".to_owned(),

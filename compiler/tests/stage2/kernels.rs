@@ -3,11 +3,13 @@
 use crate::{lowered, programs, told};
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::emit;
 use quadrille_compiler::kernel::{self, Formula, Kernel, KernelAction};
 use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::verify::{self, Verified};
+use quadrille_compiler::widths::Widths;
 
 fn built(program: &Program) -> (Kernel, Verified<Schedule>) {
     let domain = Domain::full_mesh(program.shape.ranks);
@@ -132,4 +134,23 @@ fn no_mutant_is_the_schedule() {
             }
         }
     }
+}
+
+#[test]
+fn widths_change_text_and_threads_and_are_refused_where_counters_are_too_narrow() {
+    let sketch = programs::all().into_iter().find(|(n, _)| *n == "ring all-reduce, in place").unwrap().1;
+    let (kernel, schedule) = built(&sketch.program(8).unwrap());
+    let text = |kernel: Kernel| emit::cuda(&verify::kernel(kernel, &schedule).unwrap()).text;
+    let shipped = text(kernel.clone());
+    assert_eq!(shipped, text(Widths::default().apply(kernel.clone()).unwrap()));
+    assert!(shipped.contains("COUNTER_BITS = 64;") && shipped.contains("__launch_bounds__(512, 1)"));
+    let small = text(Widths::SMALL.apply(kernel.clone()).unwrap());
+    assert!(small.contains("COUNTER_BITS = 8;") && small.contains("__launch_bounds__(64, 1)"));
+    // A call has 13 data signals; 5 bits tell 8 apart, 6 bits 16.
+    let bits = |counter_bits| Widths { counter_bits, ..Widths::SMALL }.apply(kernel.clone());
+    assert!(bits(6).is_ok());
+    let refused = told(&bits(5).unwrap_err());
+    assert!(refused.contains("has 13 signals of one counter"), "{refused}");
+    let wrong = Widths { counter_bits: 65, threads: 33, loads: 0 };
+    assert_eq!(wrong.apply(kernel.clone()).unwrap_err().len(), 2);
 }

@@ -1,15 +1,18 @@
 //! Calls that fail, and what is said about them.
 
-use super::{Gather, world};
+use super::{CAP, Gather, world};
+use crate::chain::Link;
 use crate::communicator::{Communicator, Window};
+use crate::data::Pattern;
 use crate::error::Error;
 use crate::failure::{Awaited, Cause, Failure};
 use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::run::{Batch, Session};
-use crate::world::World;
+use crate::world::{Options, World};
 use quadrille_compiler::abi::CounterKind;
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_vgpu::Check;
 use std::sync::Arc;
 
 fn failure<T>(result: Result<T, Error>) -> Arc<Failure> {
@@ -62,6 +65,42 @@ fn a_read_of_unwritten_memory_names_statement_and_buffer() {
     assert_eq!(at.statement.as_deref(), Some("output[peer][own] = output[own][own]"));
     assert_eq!((target.buffer, target.rank), (Buffer::Output, at.rank));
     assert!(failure.to_string().contains("has not been written"), "{failure}");
+}
+
+/// What a gather among other kernels gives under the memory model.
+fn among_kernels(define: &'static str, seed: u64) -> Result<Batch, Error> {
+    let check = Some(Check::default());
+    let options = Options { seed: Some(seed), check, block_cap: CAP, ..Options::default() };
+    let world = World::virtual_gpus_with(3, options).unwrap();
+    let gather = Gather { define, ..Gather::new(3) };
+    let session = world.session().unwrap();
+    let inputs = gather.message(5).inputs(Pattern::OneHot { shift: 0 });
+    let link = || Link { kernels: gather.load(session.communicators()), inputs: &inputs };
+    session.chain(&[link(), link()], [0, 0])
+}
+
+#[test]
+fn a_race_names_both_accesses_and_the_buffer() {
+    for seed in 0..4 {
+        // The text itself is right.
+        among_kernels("NOTHING", seed).unwrap();
+        let failure = failure(among_kernels("FAULT_RELAXED", seed));
+        let Cause::Race { first, second, target: Some(target), .. } = &failure.cause else {
+            panic!("{failure}")
+        };
+        let put = "output[peer][own] = input[own][0]";
+        // The user's kernel reads or stores what a peer puts.
+        let parties = [first, second].map(|access| access.at.statement.as_deref().unwrap_or_default());
+        assert!(parties.contains(&put), "{failure}");
+        assert!(
+            parties.iter().any(|what| what.ends_with("the user's kernel before or after a call")),
+            "{failure}"
+        );
+        assert_ne!(first.at.rank, second.at.rank);
+        assert_eq!((target.buffer, target.elements), (Buffer::Output, 15));
+        let text = failure.to_string();
+        assert!(text.contains("a race for element") && text.contains("by rank"), "{text}");
+    }
 }
 
 #[test]

@@ -22,7 +22,11 @@ __device__ u64 data_word(u32 rank) { return STARTS + u64(rank) * CAP * CAP; }
 __device__ u64* at(const Params& p, u32 rank, u64 word) { return reinterpret_cast<u64*>(p.counters[rank]) + word; }
 
 __device__ void signal(u64* flag, u64 value) {
+#if defined(FAULT_RELAXED)
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
+#else
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
+#endif
 }
 
 __device__ u64 poll(const u64* flag) {

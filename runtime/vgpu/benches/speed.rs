@@ -1,78 +1,131 @@
-//! Lane-instructions a second on one core: a copy loop of 16-byte vectors, and a poll of a flag by one thread.
+//! Lane-instructions a second, on one thread and on as many as there are processors: a copy loop of 16-byte vectors, a
+//! computing loop, a ring all-reduce of eight ranks, and warps that poll packets, one a lane, which another computes
+//! for long before it sends; on one thread with the checks of the memory model, too. Each lane of a warp that executes a PTX instruction counts; polls count as well.
 
-use std::hint::black_box;
+#[path = "../tests/common/ring.rs"]
+mod ring;
+
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use quadrille_vgpu::{Check, Config, Launch, Machine, Module};
+use quadrille_vgpu::{Check, Config, Execution, Launch, Machine, Module};
+use ring::{RANKS, Ring};
 
-fn launch(
-    machine: &mut Machine,
+const MIB: u64 = 1 << 20;
+
+/// Something to run again and again on a machine.
+struct Case {
+    machine: Machine,
+    begin: Box<dyn Fn(&mut Machine)>,
+}
+
+impl Case {
+    /// Runs it once; gives the lane-instructions.
+    fn run(&mut self) -> u64 {
+        (self.begin)(&mut self.machine);
+        self.machine.run().expect("the kernels are right").statistics.lane_instructions
+    }
+}
+
+fn module(text: &str) -> Arc<Module> {
+    Arc::new(Module::parse(text).expect("the module parses"))
+}
+
+fn messages() -> Arc<Module> {
+    module(include_str!("../tests/ptx/messages.ptx"))
+}
+
+/// The same kernel on every rank.
+fn on_all_ranks(
+    mut machine: Machine,
     module: &Arc<Module>,
     kernel: &str,
-    grid: u32,
-    block: u32,
-    params: Vec<Vec<u8>>,
-) {
-    let launch = Launch {
-        rank: 0,
-        module: module.clone(),
-        kernel: kernel.into(),
-        grid: [grid, 1, 1],
-        block: [block, 1, 1],
-        shared_bytes: 0,
-        params,
+    [grid, block]: [u32; 2],
+    words: usize,
+    params: impl Fn(&mut Machine, usize) -> [Vec<u8>; 4],
+) -> Case {
+    let launches: Vec<Launch> = (0..RANKS)
+        .map(|rank| Launch {
+            rank,
+            module: module.clone(),
+            kernel: kernel.into(),
+            grid: [grid, 1, 1],
+            block: [block, 1, 1],
+            shared_bytes: 0,
+            params: params(&mut machine, rank)[..words].to_vec(),
+        })
+        .collect();
+    let begin = move |machine: &mut Machine| {
+        launches.iter().for_each(|launch| machine.launch(launch.clone()).expect("the kernel exists"));
     };
-    machine.launch(launch).expect("the kernel exists");
+    Case { machine, begin: Box::new(begin) }
+}
+
+fn buffer(machine: &mut Machine, rank: usize, bytes: u64) -> Vec<u8> {
+    let at = machine.alloc_zeroed(rank, bytes, 256, "buffer").expect("there is room");
+    at.to_le_bytes().to_vec()
+}
+
+fn copy(machine: Machine) -> Case {
+    on_all_ranks(machine, &messages(), "copy_loop", [8, 256], 3, |m, rank| {
+        let count = (MIB / 16).to_le_bytes().to_vec();
+        [buffer(m, rank, MIB), buffer(m, rank, MIB), count, Vec::new()]
+    })
+}
+
+fn compute(machine: Machine) -> Case {
+    on_all_ranks(machine, &messages(), "spin_locally", [1, 256], 2, |m, rank| {
+        [buffer(m, rank, 8), 5000u32.to_le_bytes().to_vec(), Vec::new(), Vec::new()]
+    })
+}
+
+fn ring_all_reduce(mut machine: Machine) -> Case {
+    let ring = Ring::new(&mut machine, MIB / 2);
+    Case { machine, begin: Box::new(move |machine| ring.launch(machine)) }
+}
+
+fn poll(mut machine: Machine) -> Case {
+    let module = module(include_str!("../tests/ptx/poll.ptx"));
+    let packets: Vec<Vec<u8>> = (0..RANKS).map(|rank| buffer(&mut machine, rank, 256)).collect();
+    let Case { machine, begin } = on_all_ranks(machine, &module, "poll", [8, 32], 2, |_, rank| {
+        [packets[rank].clone(), 5000u32.to_le_bytes().to_vec(), Vec::new(), Vec::new()]
+    });
+    let begin = move |machine: &mut Machine| {
+        // What the last run has sent must not be there again.
+        for at in &packets {
+            let at = u64::from_le_bytes(at[..].try_into().expect("an address has 8 bytes"));
+            machine.write(at, &[0; 256]).expect("it is allocated");
+        }
+        begin(machine);
+    };
+    Case { machine, begin: Box::new(begin) }
 }
 
 fn speed(c: &mut Criterion) {
-    let module =
-        Arc::new(Module::parse(include_str!("../tests/ptx/messages.ptx")).expect("the module parses"));
-    let bytes = 1u64 << 20;
-    let mut machine = Machine::new(Config::default()).expect("one rank");
-    let from = machine.alloc_zeroed(0, bytes, 256, "from").expect("there is room");
-    let to = machine.alloc_zeroed(0, bytes, 256, "to").expect("there is room");
-    let copy = |machine: &mut Machine| {
-        let params = [from, to, bytes / 16].map(|v| v.to_le_bytes().to_vec()).to_vec();
-        launch(machine, &module, "copy_loop", 8, 256, params);
-        machine.run().expect("the kernel is right").statistics
-    };
-    let mut group = c.benchmark_group("lane-instructions");
-    group.throughput(Throughput::Elements(copy(&mut machine).lane_instructions));
-    group.bench_function("copy loop", |b| b.iter(|| black_box(copy(&mut machine))));
-    // The same one with the checks of the memory model: at the same addresses.
-    let mut checked =
-        Machine::new(Config { check: Some(Check::default()), ..Config::default() }).expect("one rank");
-    for name in ["from", "to"] {
-        checked.alloc_zeroed(0, bytes, 256, name).expect("there is room");
+    type Make = fn(Machine) -> Case;
+    // Whether the kernel passes the checks: the computing one stores what all threads have to one place.
+    let cases: [(&str, Make, bool); 4] = [
+        ("copy loop", copy, true),
+        ("compute loop", compute, false),
+        ("ring all-reduce", ring_all_reduce, true),
+        ("polling", poll, true),
+    ];
+    for (name, make, right) in cases {
+        let mut group = c.benchmark_group(name);
+        group.sample_size(20);
+        let ways = [
+            ("one thread", Execution::Deterministic, None),
+            ("one thread, checked", Execution::Deterministic, Some(Check::default())),
+            ("all processors", Execution::Parallel { threads: None }, None),
+        ];
+        for (name, execution, check) in ways.into_iter().filter(|way| right || way.2.is_none()) {
+            let config = Config { ranks: RANKS, execution, check, ..Config::default() };
+            let mut case = make(Machine::new(config).expect("eight ranks"));
+            group.throughput(Throughput::Elements(case.run()));
+            group.bench_function(name, |b| b.iter(|| case.run()));
+        }
+        group.finish();
     }
-    group.bench_function("copy loop, checked", |b| b.iter(|| black_box(copy(&mut checked))));
-
-    let out = machine.alloc_zeroed(0, 8, 256, "out").expect("there is room");
-    let compute = |machine: &mut Machine| {
-        let params = vec![out.to_le_bytes().to_vec(), 20_000u32.to_le_bytes().to_vec()];
-        launch(machine, &module, "spin_locally", 1, 256, params);
-        machine.run().expect("the kernel is right").statistics
-    };
-    group.throughput(Throughput::Elements(compute(&mut machine).lane_instructions));
-    group.bench_function("compute loop", |b| b.iter(|| black_box(compute(&mut machine))));
-
-    // 8 blocks poll a counter that each of them raises in turn.
-    let words = machine.alloc_zeroed(0, 128, 256, "words").expect("there is room");
-    let barrier = |machine: &mut Machine| {
-        machine.write(words, &[0; 128]).expect("it is allocated");
-        let mut params: Vec<Vec<u8>> =
-            [words, words + 32, words + 96].map(|v| v.to_le_bytes().to_vec()).to_vec();
-        params.push(100u32.to_le_bytes().to_vec());
-        launch(machine, &module, "grid_barrier", 8, 128, params);
-        machine.run().expect("the kernel is right").statistics
-    };
-    group.throughput(Throughput::Elements(barrier(&mut machine).instructions));
-    group.bench_function("flag polling (instructions of warps)", |b| {
-        b.iter(|| black_box(barrier(&mut machine)))
-    });
-    group.finish();
 }
 
 criterion_group!(benches, speed);

@@ -1,5 +1,6 @@
 //! Loads, stores and atomics of a warp on a run of bytes: the lanes that fall into it are served together.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::ast::Ty;
@@ -56,12 +57,15 @@ pub(crate) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
 
 /// Whether all lanes are active and access one run of bytes, lane by lane.
 #[inline(always)]
-fn contiguous(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> bool {
-    let mut same = true;
-    for i in 0..LANES {
-        same &= addresses[i] == addresses[0].wrapping_add(i as u64 * bytes);
+pub(crate) fn contiguous(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> bool {
+    if mask != ALL {
+        return false;
     }
-    same && mask == ALL
+    let mut differ = 0;
+    for i in 0..LANES {
+        differ |= addresses[i] ^ addresses[0].wrapping_add(i as u64 * bytes);
+    }
+    differ == 0
 }
 
 /// A memory element that registers of type `R` take.
@@ -95,18 +99,28 @@ elem! {
 /// Words of the largest access of a lane.
 const LANE_WORDS: usize = 4;
 
-/// Loads the lanes of `mask`, which lie inside `bytes` and are aligned; `origin` is the address of its first word.
+/// Lanes that access some bytes: they lie inside them and are aligned.
+#[derive(Clone, Copy)]
+pub(crate) struct Served<'r> {
+    pub(crate) bytes: &'r Bytes,
+    /// Address of the first word.
+    pub(crate) origin: u64,
+    pub(crate) addresses: &'r Lanes<u64>,
+    pub(crate) mask: u32,
+    /// Whether they are [`contiguous`].
+    pub(crate) run: bool,
+}
+
+/// Loads lanes.
+#[inline(always)]
 pub(crate) fn load(
     access: &Access,
-    bytes: &Bytes,
-    origin: u64,
-    addresses: &Lanes<u64>,
-    mask: u32,
+    served: Served<'_>,
     regs: &mut Regs,
     dst: &[Reg; 8],
 ) -> Result<(), Failure> {
+    let Served { bytes, origin, addresses, mask, run } = served;
     let size = access.bytes();
-    let run = contiguous(addresses, mask, size);
     if !bytes.complete() {
         let at = |lane: usize| (addresses[lane] - origin) as usize;
         if !run || bytes.any_unwritten(at(0), LANES * size as usize) {
@@ -117,12 +131,20 @@ pub(crate) fn load(
         }
     }
     macro_rules! go {
+        (run $n:literal, $elem:ty, $reg:ty) => {
+            load_run::<$elem, $reg, $n, { LANES * $n * size_of::<$elem>() / 8 }>(
+                bytes,
+                addresses[0] - origin,
+                regs,
+                dst,
+            )
+        };
         ($elem:ty, $reg:ty) => {
             match (run && (addresses[0] - origin) % 8 == 0, access.count) {
-                (true, 1) => load_run::<$elem, $reg, 1>(bytes, addresses[0] - origin, regs, dst),
-                (true, 2) => load_run::<$elem, $reg, 2>(bytes, addresses[0] - origin, regs, dst),
-                (true, 4) => load_run::<$elem, $reg, 4>(bytes, addresses[0] - origin, regs, dst),
-                _ => load_lanes::<$elem, $reg>(bytes, origin, addresses, mask, access.count, regs, dst),
+                (true, 1) => go!(run 1, $elem, $reg),
+                (true, 2) => go!(run 2, $elem, $reg),
+                (true, 4) => go!(run 4, $elem, $reg),
+                _ => load_lanes::<$elem, $reg>(served, access.count, regs, dst),
             }
         };
     }
@@ -148,41 +170,36 @@ pub(crate) fn load(
 }
 
 /// Each lane's words are read once, then its elements are taken out of them.
-fn load_lanes<E: Elem<R>, R: Lane>(
-    bytes: &Bytes,
-    origin: u64,
-    addresses: &Lanes<u64>,
-    mask: u32,
-    count: u8,
-    regs: &mut Regs,
-    dst: &[Reg; 8],
-) {
+#[inline(always)]
+fn load_lanes<E: Elem<R>, R: Lane>(served: Served<'_>, count: u8, regs: &mut Regs, dst: &[Reg; 8]) {
+    let Served { bytes, origin, addresses, mask, .. } = served;
     let count = usize::from(count);
-    let mut out = [[R::default(); LANES]; 8];
+    let needed = (count * E::BYTES).div_ceil(8);
+    let out = R::bank_mut(regs);
     for lane in lanes(mask) {
         let at = (addresses[lane] - origin) as usize;
         let mut words = [0; LANE_WORDS];
-        for (i, word) in words.iter_mut().enumerate().take((count * E::BYTES).div_ceil(8)) {
+        for (i, word) in words.iter_mut().enumerate().take(needed) {
             *word = bytes.word(at / 8 + i);
         }
-        for (e, out) in out.iter_mut().enumerate().take(count) {
+        for (e, &d) in dst.iter().enumerate().take(count) {
             let at = at % 8 + e * E::BYTES;
-            out[lane] = E::read(words[at / 8 % LANE_WORDS] >> (8 * (at % 8)));
+            out[d as usize][lane] = E::read(words[at / 8 % LANE_WORDS] >> (8 * (at % 8)));
         }
-    }
-    for (out, &d) in out.iter().zip(dst).take(count) {
-        regs.put(d, mask, out);
     }
 }
 
 /// All lanes, from a run of bytes that begins with a word.
 #[inline(always)]
-fn load_run<E: Elem<R>, R: Lane, const N: usize>(bytes: &Bytes, at: u64, regs: &mut Regs, dst: &[Reg; 8]) {
-    // At most 32 bytes a lane.
-    let mut words = [0; LANES * LANE_WORDS];
-    let words = &mut words[..LANES * N * E::BYTES / 8];
+fn load_run<E: Elem<R>, R: Lane, const N: usize, const WORDS: usize>(
+    bytes: &Bytes,
+    at: u64,
+    regs: &mut Regs,
+    dst: &[Reg; 8],
+) {
     let first = at as usize / 8;
-    for (to, from) in words.iter_mut().zip(&bytes.words()[first..first + LANES * N * E::BYTES / 8]) {
+    let mut words = [0; WORDS];
+    for (to, from) in words.iter_mut().zip(&bytes.words()[first..first + WORDS]) {
         *to = from.load(Ordering::Relaxed);
     }
     for (e, &d) in dst.iter().enumerate().take(N) {
@@ -194,20 +211,12 @@ fn load_run<E: Elem<R>, R: Lane, const N: usize>(bytes: &Bytes, at: u64, regs: &
     }
 }
 
-/// Stores the lanes of `mask`, which lie inside `bytes` and are aligned. Where lanes meet, the highest wins. Returns
-/// whether any byte changed.
-pub(crate) fn store(
-    access: &Access,
-    bytes: &Bytes,
-    origin: u64,
-    addresses: &Lanes<u64>,
-    mask: u32,
-    regs: &Regs,
-    src: &[Reg; 8],
-) -> bool {
+/// Stores lanes. Where lanes meet, the highest wins. Returns whether any byte changed.
+#[inline(always)]
+pub(crate) fn store(access: &Access, served: Served<'_>, regs: &Regs, src: &[Reg; 8]) -> bool {
+    let Served { bytes, origin, addresses, mask, run } = served;
     before(access.order);
     let size = access.bytes();
-    let run = contiguous(addresses, mask, size);
     let mut changed = false;
     if !bytes.complete() {
         // A first write of the value that lies there by chance is a change as well.
@@ -225,7 +234,7 @@ pub(crate) fn store(
                 (true, 1) => store_run::<$reg, $n, 1>(bytes, addresses[0] - origin, regs, src),
                 (true, 2) => store_run::<$reg, $n, 2>(bytes, addresses[0] - origin, regs, src),
                 (true, 4) => store_run::<$reg, $n, 4>(bytes, addresses[0] - origin, regs, src),
-                _ => store_lanes::<$reg, $n>(bytes, origin, addresses, mask, access.count, regs, src),
+                _ => store_lanes::<$reg, $n>(served, access.count, regs, src),
             }
         };
     }
@@ -249,15 +258,14 @@ fn keep(bytes: usize) -> u64 {
 }
 
 /// Elements are put together to words, those of neighbours in one word too, and each word is stored once.
+#[inline(always)]
 fn store_lanes<R: Lane, const BYTES: usize>(
-    bytes: &Bytes,
-    origin: u64,
-    addresses: &Lanes<u64>,
-    mask: u32,
+    served: Served<'_>,
     count: u8,
     regs: &Regs,
     src: &[Reg; 8],
 ) -> bool {
+    let Served { bytes, origin, addresses, mask, .. } = served;
     let mut changed = false;
     let (mut word, mut value, mut filled) = (usize::MAX, 0, 0);
     for lane in lanes(mask) {
@@ -289,20 +297,17 @@ fn store_run<R: Lane, const BYTES: usize, const N: usize>(
     regs: &Regs,
     src: &[Reg; 8],
 ) -> bool {
-    let mut words = [0; LANES * LANE_WORDS];
-    let words = &mut words[..LANES * N * BYTES / 8];
-    for (e, &s) in src.iter().enumerate().take(N) {
-        let values = regs.get::<R>(s);
-        for lane in 0..LANES {
-            let at = (lane * N + e) * BYTES;
-            words[at / 8] |= (values[lane].bits() & keep(BYTES)) << (8 * (at % 8));
-        }
-    }
-    let first = at as usize / 8;
+    let values: [&Lanes<R>; N] = std::array::from_fn(|e| regs.get::<R>(src[e]));
+    let (first, parts) = (at as usize / 8, 8 / BYTES);
     let mut changed = 0;
-    for (from, to) in words.iter().zip(&bytes.words()[first..first + LANES * N * BYTES / 8]) {
-        changed |= to.load(Ordering::Relaxed) ^ *from;
-        to.store(*from, Ordering::Relaxed);
+    for (number, to) in bytes.words()[first..first + LANES * N / parts].iter().enumerate() {
+        let mut word = 0;
+        for part in 0..parts {
+            let index = number * parts + part;
+            word |= (values[index % N][index / N].bits() & keep(BYTES)) << (8 * BYTES * part);
+        }
+        changed |= to.load(Ordering::Relaxed) ^ word;
+        to.store(word, Ordering::Relaxed);
     }
     changed != 0
 }
@@ -333,9 +338,39 @@ pub(crate) fn atomic(
     Ok((old, old != new || unwritten))
 }
 
+/// One lane's exchange of 128 bits at an offset, on condition that they are `expected` if there is such a value;
+/// returns the old value and whether the memory changed. Such exchanges exclude each other, but not other stores by
+/// other threads of the host.
+pub(crate) fn atomic_wide(
+    access: &Access,
+    bytes: &Bytes,
+    at: usize,
+    expected: Option<[u64; 2]>,
+    new: [u64; 2],
+) -> Result<([u64; 2], bool), Reason> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let unwritten = bytes.any_unwritten(at, 16);
+    if unwritten && expected.is_some() {
+        return Err(Reason::Unwritten);
+    }
+    let guard = ONE_AT_A_TIME.lock();
+    before(access.order);
+    let old = [bytes.word(at / 8), bytes.word(at / 8 + 1)];
+    let mut changed = unwritten;
+    if expected.is_none_or(|expected| expected == old) {
+        for (i, value) in new.into_iter().enumerate() {
+            changed |= bytes.set_word(at / 8 + i, value);
+        }
+        bytes.mark_written(at, 16);
+    }
+    after(access.order);
+    drop(guard);
+    Ok((old, changed))
+}
+
 /// The new value of an atomic, in the low bits.
-fn modify(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
-    use crate::float::{add_bf16, add_f16, add_f32, each_half, max_f16, min_f16};
+pub(crate) fn modify(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
+    use crate::float::{add_bf16, add_f16, add_f32, each_half, max_bf16, max_f16, min_bf16, min_f16};
     let wide = ty.bytes() == 8;
     let bits = if wide { u64::MAX } else { (1 << (8 * ty.bytes())) - 1 };
     let signed = |v: u64| if wide { v as i64 } else { i64::from(v as i32) };
@@ -373,6 +408,12 @@ fn modify(op: AtomOp, ty: Ty, old: u64, b: u64, c: u64) -> u64 {
         (AtomOp::Add, Ty::Bf16x2) => each_half(old as u32, b as u32, add_bf16).into(),
         (AtomOp::Min, Ty::F16) => min_f16::<false>(old as u16, b as u16).into(),
         (AtomOp::Max, Ty::F16) => max_f16::<false>(old as u16, b as u16).into(),
+        (AtomOp::Min, Ty::Bf16) => min_bf16::<false>(old as u16, b as u16).into(),
+        (AtomOp::Max, Ty::Bf16) => max_bf16::<false>(old as u16, b as u16).into(),
+        (AtomOp::Min, Ty::F16x2) => each_half(old as u32, b as u32, min_f16::<false>).into(),
+        (AtomOp::Max, Ty::F16x2) => each_half(old as u32, b as u32, max_f16::<false>).into(),
+        (AtomOp::Min, Ty::Bf16x2) => each_half(old as u32, b as u32, min_bf16::<false>).into(),
+        (AtomOp::Max, Ty::Bf16x2) => each_half(old as u32, b as u32, max_bf16::<false>).into(),
         (AtomOp::Add, _) => old.wrapping_add(b),
         (AtomOp::Min, _) if ty.signed() => signed(old).min(signed(b)) as u64,
         (AtomOp::Max, _) if ty.signed() => signed(old).max(signed(b)) as u64,

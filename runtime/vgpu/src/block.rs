@@ -99,16 +99,22 @@ pub(crate) struct Block {
     /// Number of the launch in the machine.
     pub(crate) launch: usize,
     pub(crate) module: Arc<Module>,
+    /// Number of the module in its worker.
+    pub(crate) module_number: usize,
     pub(crate) kernel: Arc<str>,
     pub(crate) shape: Shape,
     pub(crate) shared: Bytes,
     pub(crate) static_shared: u32,
+    /// Bytes that the activations of a warp may take.
+    pub(crate) warp_bytes: u64,
     /// Kernel parameters.
     pub(crate) params: Bytes,
     /// Addresses of the module's variables on this rank.
     pub(crate) variables: Arc<[u64]>,
     pub(crate) barriers: Vec<BarrierState>,
     pub(crate) wakes: Vec<Wake>,
+    pub(crate) mbarriers: crate::mbarrier::Mbarriers,
+    pub(crate) copies: crate::copies::Copies,
     pub(crate) live_warps: u32,
     /// Threads that have exited.
     pub(crate) exited: u32,

@@ -36,8 +36,12 @@ fn ends_block(op: &Op) -> bool {
     matches!(op, Op::Branch(_) | Op::BranchIndexed(..) | Op::Ret | Op::Exit | Op::Trap)
 }
 
-/// Fills in `meet` of every branch.
-pub(crate) fn find_meeting_points(function: &mut Function) {
+/// Edges and steps after which the search is given up: texts that compilers write need a small part of them.
+const MAX_EDGES: usize = 1 << 22;
+const MAX_STEPS: u64 = 1 << 27;
+
+/// Fills in `meet` of every branch; `false` if that would take too long.
+pub(crate) fn find_meeting_points(function: &mut Function) -> bool {
     let len = function.code.len();
     let mut leader = vec![false; len + 1];
     leader[0] = true;
@@ -67,8 +71,13 @@ pub(crate) fn find_meeting_points(function: &mut Function) {
     let mut succ: Vec<Vec<usize>> = Vec::with_capacity(blocks);
     let mut pred: Vec<Vec<usize>> = vec![Vec::new(); blocks + 1];
     let mut out = Vec::new();
+    let mut edges = 0;
     for (b, &end) in ends.iter().enumerate() {
         successors(function, end, &mut out);
+        edges += out.len();
+        if edges > MAX_EDGES {
+            return false;
+        }
         let mut to: Vec<usize> = out.iter().map(|s| s.map_or(exit, |i| block_of[i])).collect();
         to.sort_unstable();
         to.dedup();
@@ -98,6 +107,7 @@ pub(crate) fn find_meeting_points(function: &mut Function) {
     let mut idom = vec![usize::MAX; blocks + 1];
     idom[exit] = exit;
     let mut changed = true;
+    let mut steps = 0u64;
     while changed {
         changed = false;
         for &node in postorder.iter().rev().skip(1) {
@@ -106,7 +116,10 @@ pub(crate) fn find_meeting_points(function: &mut Function) {
                 if idom[s] == usize::MAX {
                     continue;
                 }
-                new = if new == usize::MAX { s } else { intersect(&idom, &order, s, new) };
+                new = if new == usize::MAX { s } else { intersect(&idom, &order, s, new, &mut steps) };
+            }
+            if steps > MAX_STEPS {
+                return false;
             }
             if new != usize::MAX && idom[node] != new {
                 idom[node] = new;
@@ -122,15 +135,18 @@ pub(crate) fn find_meeting_points(function: &mut Function) {
         };
         function.code[ends[b]].meet = meet;
     }
+    true
 }
 
-fn intersect(idom: &[usize], order: &[usize], mut a: usize, mut b: usize) -> usize {
+fn intersect(idom: &[usize], order: &[usize], mut a: usize, mut b: usize, steps: &mut u64) -> usize {
     while a != b {
         while order[a] < order[b] {
             a = idom[a];
+            *steps += 1;
         }
         while order[b] < order[a] {
             b = idom[b];
+            *steps += 1;
         }
     }
     a

@@ -299,6 +299,32 @@ pub enum Fault {
     /// A write to memory that kernels may only read.
     #[error("read-only: {0}")]
     ReadOnly(Box<BadAccess>),
+    /// An address of a multicast range in an instruction other than `multimem`.
+    #[error("multicast address: only `multimem` instructions may access it: {0}")]
+    Multicast(Box<BadAccess>),
+    /// A `multimem` instruction on an address outside all multicast ranges.
+    #[error("no multicast address: {0}")]
+    NotMulticast(Box<BadAccess>),
+    /// An mbarrier used against its rules.
+    #[error("mbarrier at shared address {address:#x}: {reason} ({value}); {place}")]
+    Mbarrier {
+        /// Instruction and thread.
+        place: Box<Place>,
+        /// Offset in the block's shared memory.
+        address: u64,
+        /// What is wrong.
+        reason: &'static str,
+        /// The count or phase that is wrong, or 0.
+        value: i64,
+    },
+    /// An asynchronous copy used against its rules.
+    #[error("asynchronous copy: {reason}; begun at {place}")]
+    Copy {
+        /// The instruction that began the copy, and its thread.
+        place: Box<Place>,
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// Two accesses that nothing puts in order.
     #[error("data race on {0}")]
     Race(Box<crate::model::Race>),
@@ -361,7 +387,7 @@ pub enum Fault {
         limit: u64,
     },
     /// Calls nested too deep.
-    #[error("calls nested deeper than {limit}; {place}")]
+    #[error("calls nested deeper than {limit}, or with too many registers and local bytes; {place}")]
     CallDepth {
         /// Instruction and thread.
         place: Box<Place>,
@@ -443,6 +469,16 @@ pub enum RequestError {
         /// Why.
         reason: &'static str,
     },
+    /// A multicast range that its members do not admit.
+    #[error("multicast range `{label}` of {bytes} bytes: {reason}")]
+    Multicast {
+        /// Label.
+        label: String,
+        /// Bytes.
+        bytes: u64,
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// An address that does not begin a live allocation.
     #[error("address {address:#x} does not begin a live allocation")]
     Free {
@@ -467,8 +503,12 @@ impl Fault {
             | Fault::UseAfterFree(access)
             | Fault::Misaligned(access)
             | Fault::Uninitialized(access)
-            | Fault::ReadOnly(access) => access.place.as_mut(),
-            Fault::Trap(place)
+            | Fault::ReadOnly(access)
+            | Fault::Multicast(access)
+            | Fault::NotMulticast(access) => access.place.as_mut(),
+            Fault::Mbarrier { place, .. }
+            | Fault::Copy { place, .. }
+            | Fault::Trap(place)
             | Fault::Divergent { place, .. }
             | Fault::Barrier { place, .. }
             | Fault::Value { place, .. }

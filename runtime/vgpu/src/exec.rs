@@ -8,6 +8,7 @@ use crate::board::Board;
 use crate::error::{Fault, Place};
 use crate::isa::{Clock, Cmp, Function, Op, PredOperand};
 use crate::memory::Memory;
+use crate::module::Module;
 use crate::observe::{Event, Observer, Site};
 use crate::reach::{MemoryOp, Own, What};
 use crate::regs::{ALL, Bank, LANES, Lane, Lanes, NO_REG, Reg, Regs};
@@ -16,6 +17,9 @@ use crate::warp::{State, Warp};
 
 /// What a slice of a warp may touch besides the warp.
 pub(crate) struct Context<'m> {
+    /// The host's vector instructions.
+    pub(crate) arch: pulp::Arch,
+    pub(crate) module: &'m Module,
     pub(crate) memory: &'m Memory,
     pub(crate) tally: &'m mut Tally,
     pub(crate) board: &'m Board,
@@ -98,6 +102,24 @@ pub(crate) fn pred(regs: &Regs, p: PredOperand) -> u32 {
     if p.negated { !bits } else { bits }
 }
 
+/// [`Warp::run_split`] for the host's vector instructions.
+struct Slice<'r, 'm> {
+    warp: &'r mut Warp,
+    cx: &'r mut Context<'m>,
+    function: &'r Function,
+    pc: &'r mut u32,
+    s: usize,
+    left: &'r mut u32,
+}
+
+impl pulp::NullaryFnOnce for Slice<'_, '_> {
+    type Output = Result<Flow, Fault>;
+    #[inline(always)]
+    fn call(self) -> Result<Flow, Fault> {
+        self.warp.run_split(self.cx, self.function, self.pc, self.s, self.left)
+    }
+}
+
 impl Warp {
     /// Runs up to `quantum` instructions; returns how many, 0 if no lane can run.
     pub(crate) fn run(&mut self, cx: &mut Context<'_>, quantum: u32) -> Result<u32, Fault> {
@@ -106,7 +128,7 @@ impl Warp {
             self.wake(&mut wakes);
             cx.block.wakes = wakes;
         }
-        let module = cx.block.module.clone();
+        let module = cx.module;
         let mut left = quantum;
         while left > 0 && self.live != 0 {
             let Some(s) = self.pick() else {
@@ -118,7 +140,8 @@ impl Warp {
             let split = self.progress.splits[s];
             let function = &module.functions[self.progress.frames[split.frame].function as usize];
             let mut pc = split.pc;
-            let flow = self.run_split(cx, function, &mut pc, s, &mut left)?;
+            let flow =
+                cx.arch.dispatch(Slice { warp: self, cx, function, pc: &mut pc, s, left: &mut left })?;
             self.progress.splits[s].pc = pc;
             let inst = &function.code[pc as usize];
             match flow {
@@ -157,7 +180,7 @@ impl Warp {
                 Flow::Sync(_) => self.sync(cx, function, s)?,
                 Flow::Call { active, .. } if active != split.mask => self.part(s, pc, active),
                 Flow::Call { number, .. } => {
-                    if !self.call(s, number, &module, cx.block) {
+                    if !self.call(s, number, module, cx.block) {
                         let lane = split.mask.trailing_zeros() as usize;
                         let place = Box::new(cx.place(function, pc, self.index, lane));
                         return Err(Fault::CallDepth { place, limit: crate::warp::MAX_DEPTH });
@@ -165,7 +188,7 @@ impl Warp {
                 }
                 Flow::Ret(active) => {
                     self.progress.splits[s].pc = pc + u32::from(active != split.mask);
-                    self.ret(s, active, &module);
+                    self.ret(s, active, module);
                 }
                 Flow::Exit(active) => {
                     self.progress.splits[s].pc = pc + u32::from(active != split.mask);
@@ -189,6 +212,7 @@ impl Warp {
         self.diverge(s, &[(pc, active), (pc + 1, mask & !active)], pc + 1);
     }
 
+    #[inline(always)]
     fn run_split(
         &mut self,
         cx: &mut Context<'_>,
@@ -199,6 +223,7 @@ impl Warp {
     ) -> Result<Flow, Fault> {
         let split = self.progress.splits[s];
         let mask = split.mask;
+        let count = mask.count_ones();
         let join_pc = self.join_pc(&split);
         let straight = self.alone() && !cx.suspect;
         let index = self.index;
@@ -219,7 +244,8 @@ impl Warp {
             let active = guard(regs, inst.guard, mask);
             *left -= 1;
             cx.tally.instructions += u64::from(inst.weight);
-            cx.tally.lane_instructions += u64::from(active.count_ones() * u32::from(inst.weight));
+            let active_lanes = if active == mask { count } else { active.count_ones() };
+            cx.tally.lane_instructions += u64::from(active_lanes * u32::from(inst.weight));
             if active == 0 {
                 *pc += 1;
                 continue;
@@ -257,9 +283,9 @@ impl Warp {
                 Op::Selp { bank, d, a, b, p } => {
                     let p = pred(regs, p);
                     match bank {
-                        Bank::B16 => select::<u16>(regs, d, a, b, p, active),
-                        Bank::B32 => select::<u32>(regs, d, a, b, p, active),
-                        Bank::B64 => select::<u64>(regs, d, a, b, p, active),
+                        Bank::B16 => regs.select::<u16>([d, a, b], p, active),
+                        Bank::B32 => regs.select::<u32>([d, a, b], p, active),
+                        Bank::B64 => regs.select::<u64>([d, a, b], p, active),
                     }
                 }
                 Op::PredLogic(logic, d, a, b) => {
@@ -301,6 +327,43 @@ impl Warp {
                     if cx.tally.watch_hit.is_some() {
                         *pc += 1;
                         return Ok(Flow::Pause);
+                    }
+                }
+                Op::AtomVector(n) => {
+                    let atom = &function.atoms[n as usize];
+                    let what = What::AtomicVector(atom);
+                    memory_op!().execute(&atom.access, atom.address, active, regs, what)?;
+                    if cx.tally.watch_hit.is_some() {
+                        *pc += 1;
+                        return Ok(Flow::Pause);
+                    }
+                }
+                Op::Multimem(n) => {
+                    let site = (function, *pc, index);
+                    let m = &function.multimems[n as usize];
+                    if cx.suspect && m.kind == crate::isa::MultimemKind::LoadReduce {
+                        memory_op!().note_multimem(m, active, regs);
+                    }
+                    crate::multimem::execute(cx, site, m, active, regs)?;
+                    if cx.tally.watch_hit.is_some() {
+                        *pc += 1;
+                        return Ok(Flow::Pause);
+                    }
+                }
+                Op::Mbarrier(n) => {
+                    let (site, m) = ((function, *pc, index), &function.mbarriers[n as usize]);
+                    crate::mbarrier::execute(cx, site, number, m, active, regs, watcher)?;
+                }
+                Op::Async(n) => {
+                    let site = (function, *pc, index);
+                    crate::copies::execute(cx, site, &function.asyncs[n as usize], active, regs)?;
+                }
+                Op::ClusterRank(rank) => {
+                    let values = regs.get::<u32>(rank);
+                    if let Some(lane) = lanes(active).find(|&lane| values[lane] != 0) {
+                        let place = Box::new(cx.place(function, *pc, index, lane));
+                        let what = "the rank of a block in its cluster, which has one block,";
+                        return Err(Fault::Value { place, what, value: values[lane].into() });
                     }
                 }
                 Op::Branch(target) => {
@@ -362,24 +425,13 @@ impl Warp {
             if self.gathered(&split) & needed == needed
                 && let Some(s) = self.progress.splits.iter().position(|other| *other == split)
             {
-                let module = cx.block.module.clone();
-                let function = &module.functions[self.progress.frames[split.frame].function as usize];
+                let function = &cx.module.functions[self.progress.frames[split.frame].function as usize];
                 self.sync(cx, function, s)?;
                 return Ok(true);
             }
         }
         Ok(false)
     }
-}
-
-#[inline(always)]
-fn select<T: Lane>(regs: &mut Regs, d: Reg, a: Reg, b: Reg, p: u32, mask: u32) {
-    let (x, y) = (regs.get::<T>(a), regs.get::<T>(b));
-    let mut out = [T::default(); LANES];
-    for i in 0..LANES {
-        out[i] = if p >> i & 1 != 0 { x[i] } else { y[i] };
-    }
-    regs.put(d, mask, &out);
 }
 
 fn bit_field<T: Lane>(regs: &mut Regs, [d, a, b, p, l]: [Reg; 5], mask: u32, width: u32) {

@@ -50,6 +50,24 @@ pub(crate) struct FloatOp {
 }
 
 impl FloatOp {
+    /// An operation on two single values, without modifiers.
+    pub(crate) fn plain(kind: FloatKind, ty: Ty) -> FloatOp {
+        FloatOp {
+            kind,
+            ty,
+            bank: Bank::of_bytes(ty.bytes()).unwrap_or(Bank::B64),
+            elements: 1,
+            sources: 2,
+            round: Round::Nearest,
+            flush: false,
+            saturate: false,
+            relu: false,
+            nan: false,
+            abs: false,
+            xorsign: false,
+        }
+    }
+
     /// `regs` are the destination and three sources.
     pub(crate) fn exec(&self, regs: &mut Regs, [d, a, b, c]: [Reg; 4], mask: u32) {
         let Some(f) = format(self.ty) else { return };
@@ -73,7 +91,8 @@ impl FloatOp {
         if self.flush && f.is_subnormal(bits) { bits & f.sign_bit() } else { bits }
     }
 
-    fn value(&self, f: Format, a: u64, b: u64, c: u64) -> u64 {
+    /// The result for one value of each source, in the format of `ty`.
+    pub(crate) fn value(&self, f: Format, a: u64, b: u64, c: u64) -> u64 {
         let round = self.round;
         let (a, b, c) = (self.flushed(f, a), self.flushed(f, b), self.flushed(f, c));
         let result = match self.kind {
@@ -172,20 +191,7 @@ fn high_half(bits: u64, function: impl Fn(f64) -> f64) -> u64 {
 /// `redux.sync.{min,max}.f32`: one value of several lanes.
 pub(crate) fn reduce_f32(values: impl Iterator<Item = u32>, max: bool, abs: bool, nan: bool) -> u32 {
     let kind = if max { FloatKind::Max } else { FloatKind::Min };
-    let op = FloatOp {
-        kind,
-        ty: Ty::F32,
-        bank: Bank::B32,
-        elements: 1,
-        sources: 2,
-        round: Round::Nearest,
-        flush: false,
-        saturate: false,
-        relu: false,
-        nan,
-        abs,
-        xorsign: false,
-    };
+    let op = FloatOp { nan, abs, ..FloatOp::plain(kind, Ty::F32) };
     let all = values.map(|v| if abs { u64::from(v & 0x7fff_ffff) } else { v.into() });
     all.reduce(|x, y| op.value(F32, x, y, 0))
         .map_or(0, |v| if soft::is_nan(v, F32) { F32.nan as u32 } else { v as u32 })

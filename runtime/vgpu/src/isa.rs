@@ -44,6 +44,9 @@ pub(crate) struct Access {
     pub(crate) ty: Ty,
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
+    /// The elements are one value: they are accessed together, not as scalars in any order.
+    #[expect(dead_code, reason = "for the memory model")]
+    pub(crate) whole: bool,
     pub(crate) order: Order,
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
@@ -219,6 +222,106 @@ pub(crate) enum Clock {
     Nanoseconds,
 }
 
+/// An atomic on a vector, or on 128 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtomVector {
+    pub(crate) op: AtomOp,
+    pub(crate) access: Access,
+    pub(crate) address: Address,
+    /// A register an element; 128 bits are two of them. `NO_REG` for `red`.
+    pub(crate) d: [Reg; 8],
+    pub(crate) b: [Reg; 8],
+    pub(crate) c: [Reg; 8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MultimemKind {
+    LoadReduce,
+    Store,
+    Reduce,
+}
+
+/// A `multimem` instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Multimem {
+    pub(crate) kind: MultimemKind,
+    /// Of `LoadReduce` and `Reduce`.
+    pub(crate) op: AtomOp,
+    pub(crate) access: Access,
+    /// The type that sums are kept in.
+    pub(crate) sums: Ty,
+    pub(crate) address: Address,
+    pub(crate) regs: [Reg; 8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MbarrierKind {
+    Init,
+    Inval,
+    Arrive {
+        /// The expected count of later phases falls, too.
+        drop: bool,
+        /// `a` is a number of bytes that are expected before the one arrival.
+        expect: bool,
+        no_complete: bool,
+    },
+    ExpectTx,
+    CompleteTx,
+    /// `a` is a state, or a parity.
+    Wait {
+        parity: bool,
+    },
+}
+
+/// An instruction on an mbarrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mbarrier {
+    pub(crate) kind: MbarrierKind,
+    pub(crate) space: Space,
+    pub(crate) address: Address,
+    /// The state, or the predicate of a wait; may be `NO_REG`.
+    pub(crate) d: Reg,
+    /// Count, bytes, parity (32 bits) or state (64 bits); may be `NO_REG`.
+    pub(crate) a: Reg,
+    #[expect(dead_code, reason = "for the memory model")]
+    pub(crate) order: Order,
+    #[expect(dead_code, reason = "for the memory model")]
+    pub(crate) scope: Scope,
+}
+
+/// Asynchronous copies and what belongs to them. Bulk copies have groups of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Async {
+    Copy {
+        bulk: bool,
+        to: (Space, Address),
+        from: (Space, Address),
+        /// Bytes, 32 bits.
+        size: Reg,
+        /// Bytes to read, the rest becomes zeros; may be `NO_REG`.
+        read: Reg,
+        /// Nothing is read where it holds; may be `NO_REG`.
+        ignore: PredOperand,
+        /// The mbarrier that is told of the bytes.
+        mbarrier: Option<(Space, Address)>,
+    },
+    Commit {
+        bulk: bool,
+    },
+    /// Waits until at most `pending` of the thread's groups are not complete, or not read.
+    Wait {
+        bulk: bool,
+        read: bool,
+        pending: u64,
+    },
+    /// An arrival once all earlier copies of the thread (not the bulk ones) are complete.
+    Arrive {
+        mbarrier: (Space, Address),
+        /// The arrival is one of those that the phase expects anyway.
+        counted: bool,
+    },
+}
+
 /// What `testp` asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TestKind {
@@ -330,6 +433,11 @@ pub(crate) enum Op {
     Store(Access, Address, [Reg; 8]),
     /// `d` is `NO_REG` for `red`; operands b and c.
     Atom(AtomOp, Access, Address, Reg, [Reg; 2]),
+    // Numbers in the function's lists of such instructions.
+    AtomVector(u32),
+    Multimem(u32),
+    Mbarrier(u32),
+    Async(u32),
     Branch(u32),
     /// Index register and number of the table.
     BranchIndexed(Reg, u32),
@@ -352,6 +460,8 @@ pub(crate) enum Op {
     ProxyFence(ProxyKind),
     /// Makes the initialization of mbarriers visible to the asynchronous proxy.
     MbarrierInitFence,
+    /// The register must be 0, the number of the only block of a cluster.
+    ClusterRank(Reg),
     /// Hints.
     Nop,
     Nanosleep,
@@ -452,6 +562,10 @@ pub(crate) struct Function {
     pub(crate) lines: Vec<SourceLine>,
     pub(crate) tables: Vec<Vec<u32>>,
     pub(crate) calls: Vec<CallSite>,
+    pub(crate) atoms: Vec<AtomVector>,
+    pub(crate) multimems: Vec<Multimem>,
+    pub(crate) mbarriers: Vec<Mbarrier>,
+    pub(crate) asyncs: Vec<Async>,
     pub(crate) params: Vec<Param>,
     pub(crate) returns: Vec<Param>,
     /// Bytes of kernel parameters.
@@ -463,6 +577,15 @@ pub(crate) struct Function {
     /// Bytes of statically declared shared memory.
     pub(crate) shared_bytes: u32,
     pub(crate) max_threads: Option<u32>,
+}
+
+impl Function {
+    /// Bytes that a warp's activation of the function takes.
+    pub(crate) fn activation_bytes(&self) -> u64 {
+        let Layout { b16, b32, b64, pred, .. } = self.layout;
+        let lane = 2 * b16 + 4 * b32 + 8 * b64 + self.frame_param_bytes as usize;
+        32 * (lane as u64 + self.local_bytes) + 4 * pred as u64
+    }
 }
 
 /// Parameters of functions and calls begin here in the param space; kernel parameters at 0.

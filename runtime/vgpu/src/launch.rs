@@ -38,6 +38,8 @@ pub(crate) struct Prepared {
     pub(crate) threads: [u32; 3],
     pub(crate) shared_bytes: u32,
     pub(crate) static_shared: u32,
+    /// Bytes that the activations of a warp may take.
+    pub(crate) warp_bytes: u64,
     pub(crate) params: Bytes,
     pub(crate) variables: Arc<[u64]>,
     /// Blocks started and ended.
@@ -47,6 +49,8 @@ pub(crate) struct Prepared {
 
 /// Warps that a launch may hold at once: each has its registers in memory.
 const MAX_RESIDENT_WARPS: u64 = 1 << 16;
+/// What registers and local memory of all of them may take.
+const MAX_RESIDENT_BYTES: u64 = 8 << 30;
 
 impl Prepared {
     /// Checks a launch. `number` and `variables` are left for the caller to fill in.
@@ -83,6 +87,13 @@ impl Prepared {
             let what = "the number of warps resident at once (`resident_blocks` bounds it)";
             return Err(RequestError::Shape { kernel, what, value, limit: MAX_RESIDENT_WARPS });
         }
+        // Calls need memory, too: each warp may take an equal share of what there is.
+        let warp_bytes = MAX_RESIDENT_BYTES / value.max(1);
+        if function.activation_bytes() > warp_bytes {
+            let what = "the registers and local memory of all resident warps in bytes";
+            let value = function.activation_bytes().saturating_mul(value);
+            return Err(RequestError::Shape { kernel, what, value, limit: MAX_RESIDENT_BYTES });
+        }
         let static_shared = function.shared_bytes;
         let total = match shared_bytes {
             0 => static_shared.into(),
@@ -114,6 +125,7 @@ impl Prepared {
             threads: block,
             shared_bytes: total as u32,
             static_shared,
+            warp_bytes,
             params: bytes,
             variables: Arc::default(),
             started: 0,

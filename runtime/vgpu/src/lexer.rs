@@ -26,6 +26,7 @@ pub(crate) struct Spanned<'a> {
 }
 
 const MAX_BYTES: usize = 256 << 20;
+const MAX_TOKENS: usize = 1 << 24;
 
 fn is_word_start(c: u8) -> bool {
     c.is_ascii_alphabetic() || matches!(c, b'_' | b'$' | b'%' | b'.')
@@ -43,7 +44,7 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Spanned<'_>>, PtxProblem> {
     }
     let bytes = text.as_bytes();
     let at = |i: usize| bytes.get(i).copied().unwrap_or(0);
-    let mut tokens = Vec::with_capacity(text.len() / 4);
+    let mut tokens = Vec::with_capacity((text.len() / 4).min(MAX_TOKENS));
     let (mut i, mut line) = (0, 1u32);
     while i < bytes.len() {
         let (start, c) = (i, bytes[i]);
@@ -116,6 +117,10 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Spanned<'_>>, PtxProblem> {
                 Token::Punct(c)
             }
         };
+        if tokens.len() >= MAX_TOKENS {
+            let kind = PtxProblemKind::Limit { what: "words and signs", limit: MAX_TOKENS as u64 };
+            return Err(PtxProblem { line, kind });
+        }
         tokens.push(Spanned { token, line, text: &text[start..i] });
     }
     tokens.push(Spanned { token: Token::End, line, text: "end of text" });

@@ -53,8 +53,10 @@
 //! effect in the order of their execution; so load buffering and 2+2W, which the model allows, do not show up.
 //!
 //! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`; `machine` deals
-//! ranks to `worker`s, which give `warp`s turns and speak through the `board`; `exec` runs them, with `alu`, `float` and `convert` for values, `reach`, `access` and `memory` for
-//! memory, `sync` for what lanes and warps do together; `hang` knows when nothing can go on.
+//! ranks to `worker`s, which give `warp`s turns and speak through the `board`; `exec` runs them. Values: `alu` and
+//! `float` for what ordinary code consists of, `floatop` and `soft` for every other format, rounding and modifier,
+//! `convert`, `carry`. Memory: `reach`, `access`, `memory`; `multimem`, `copies` (asynchronous ones) and `mbarrier`.
+//! `sync` is what lanes and warps do together; `hang` knows when nothing can go on.
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![expect(clippy::needless_range_loop, reason = "loops over lanes are written to be vectorized")]
@@ -69,6 +71,7 @@ mod board;
 mod carry;
 mod cfg;
 mod convert;
+mod copies;
 mod decode;
 mod error;
 mod exec;
@@ -79,9 +82,11 @@ mod isa;
 mod launch;
 mod lexer;
 mod machine;
+mod mbarrier;
 mod memory;
 mod model;
 mod module;
+mod multimem;
 mod observe;
 mod parser;
 mod random;

@@ -189,6 +189,16 @@ impl Machine {
         self.memory.allocate(rank, label, bytes, align, true, false)
     }
 
+    /// Makes a multicast range: one address that stands for the same `bytes` bytes from each of the addresses on, which
+    /// lie in allocations of different ranks and are multiples of 16. Only `multimem` instructions may access it; they
+    /// combine values in the order of the ranks.
+    ///
+    /// # Errors
+    /// [`RequestError::Multicast`].
+    pub fn multicast(&mut self, members: &[u64], bytes: u64, label: &str) -> Result<u64, RequestError> {
+        self.memory.multicast(members, bytes, label)
+    }
+
     /// Frees an allocation; its addresses are never used again.
     ///
     /// # Errors
@@ -285,7 +295,7 @@ impl Machine {
         }
         let mut addresses = Vec::new();
         for variable in &module.variables {
-            let (len, align) = (variable.image.len() as u64, variable.align.into());
+            let (len, align) = (variable.bytes, variable.align.into());
             let (name, constant) = (&variable.name, variable.constant);
             addresses.push(self.memory.allocate(rank, name, len, align, true, constant)?);
         }

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::ast::{Init, Var};
 use crate::decode::decode;
 use crate::error::{PtxError, PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::isa::Function;
 use crate::parser::parse;
+
+/// All variables of a module together.
+const MAX_VARIABLE_BYTES: u64 = 1 << 30;
 
 /// A global or constant variable.
 #[derive(Clone, Debug)]
@@ -14,7 +19,9 @@ pub(crate) struct Variable {
     pub(crate) name: Arc<str>,
     pub(crate) constant: bool,
     pub(crate) align: u32,
+    /// The first bytes; the rest of `bytes` are zeros.
     pub(crate) image: Vec<u8>,
+    pub(crate) bytes: u64,
     /// Places in the image that hold the address of a variable: offset, variable, addend.
     pub(crate) relocations: Vec<(usize, usize, i64)>,
 }
@@ -36,19 +43,28 @@ impl Module {
         let ast = parse(text).map_err(|problem| PtxError { problems: vec![problem] })?;
         let mut functions = decode(&ast).map_err(|problems| PtxError { problems })?;
         let vars: Vec<&Var<'_>> = ast.vars.iter().filter(|v| v.space != Space::Shared).collect();
+        let numbers: FxHashMap<&str, usize> = vars.iter().enumerate().map(|(i, v)| (v.name, i)).collect();
         let mut variables = Vec::new();
+        let mut total = 0u64;
         let mut problems = Vec::new();
         for var in &vars {
-            let mut image = vec![0; var.bytes as usize];
-            let mut relocations = Vec::new();
             let size = var.ty.bytes().max(1);
+            let mut image = vec![0; var.init.len() * size];
+            let mut relocations = Vec::new();
+            total = var.bytes.saturating_add(total);
+            if total > MAX_VARIABLE_BYTES {
+                let kind = PtxProblemKind::Limit { what: "bytes of variables", limit: MAX_VARIABLE_BYTES };
+                problems.push(PtxProblem { line: var.line, kind });
+                break;
+            }
             for (i, init) in var.init.iter().enumerate() {
                 match *init {
                     Init::Bits(bits) => {
-                        image[i * size..(i + 1) * size].copy_from_slice(&bits.to_le_bytes()[..size]);
+                        let bytes = u128::from(bits).to_le_bytes();
+                        image[i * size..(i + 1) * size].copy_from_slice(&bytes[..size]);
                     }
-                    Init::Address(name, addend) => match vars.iter().position(|v| v.name == name) {
-                        Some(target) if size == 8 => relocations.push((i * size, target, addend)),
+                    Init::Address(name, addend) => match numbers.get(name) {
+                        Some(&target) if size == 8 => relocations.push((i * size, target, addend)),
                         _ => problems.push(PtxProblem {
                             line: var.line,
                             kind: PtxProblemKind::Undeclared { name: name.into() },
@@ -65,6 +81,7 @@ impl Module {
                 constant: var.space == Space::Const,
                 align: var.align.max(1),
                 image,
+                bytes: var.bytes,
                 relocations,
             });
         }

@@ -67,6 +67,15 @@ pub(crate) enum Event {
     Arrive { barrier: u32, mask: u32, waits: bool },
     /// That arrival has completed the barrier: all who wait there go on.
     Complete { barrier: u32 },
+    /// A lane changes the mbarrier at an offset in shared memory, which may end its phase. What it is stands in the
+    /// instruction.
+    MbarrierChange { lane: u32, address: u64, completes: bool },
+    /// A lane asks whether a phase is over.
+    MbarrierWait { lane: u32, address: u64, over: bool },
+    /// A lane begins an asynchronous copy between spaces and addresses.
+    Copy { lane: u32, to: (Space, u64), from: (Space, u64), bytes: u64 },
+    /// A lane's earlier copies of one kind, as far as the instruction says, are complete, or have been read.
+    CopyWait { lane: u32, bulk: bool, read: bool },
     /// Lanes of `mask`, of those that are `live`, have met at a `bar.warp.sync`.
     WarpSync { mask: u32, live: u32 },
 }

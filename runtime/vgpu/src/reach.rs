@@ -1,25 +1,36 @@
 //! Memory instructions of a warp: the lanes are split by the memory that their addresses fall into.
 
-use crate::access::{Failure, atomic, lanes, lanes_inside, load, misaligned, store};
+use crate::access::{
+    Failure, Served, atomic, atomic_wide, contiguous, lanes, lanes_inside, load, misaligned, store,
+};
+use crate::ast::Ty;
 use crate::block::Block;
 use crate::error::{AccessKind, BadAccess, Fault, Space};
 use crate::exec::Context;
 use crate::hang::{Read, Watcher};
-use crate::isa::{Access, Address, AtomOp, FRAME_PARAMS, Function};
+use crate::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function};
 use crate::memory::{
     AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
 };
 use crate::observe::{Site, Touch};
-use crate::regs::{LANES, Lanes, NO_REG, Reg, Regs};
+use crate::regs::{ALL, LANES, Lanes, NO_REG, Reg, Regs};
 
 #[inline(always)]
-fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
+pub(crate) fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
     let offset = i64::from(address.offset) as u64;
+    let mut out = [0; LANES];
     if address.wide {
-        regs.get::<u64>(address.base).map(|v| v.wrapping_add(offset))
+        let base = regs.get::<u64>(address.base);
+        for i in 0..LANES {
+            out[i] = base[i].wrapping_add(offset);
+        }
     } else {
-        regs.get::<u32>(address.base).map(|v| u64::from(v).wrapping_add(offset))
+        let base = regs.get::<u32>(address.base);
+        for i in 0..LANES {
+            out[i] = u64::from(base[i]).wrapping_add(offset);
+        }
     }
+    out
 }
 
 /// What a memory instruction does with registers.
@@ -29,6 +40,7 @@ pub(crate) enum What<'i> {
     Store(&'i [Reg; 8]),
     /// The destination may be `NO_REG`; operands b and c.
     Atomic(AtomOp, Reg, [Reg; 2]),
+    AtomicVector(&'i AtomVector),
 }
 
 impl What<'_> {
@@ -36,7 +48,7 @@ impl What<'_> {
         match self {
             What::Load(_) => AccessKind::Load,
             What::Store(_) => AccessKind::Store,
-            What::Atomic(..) => AccessKind::Atomic,
+            What::Atomic(..) | What::AtomicVector(_) => AccessKind::Atomic,
         }
     }
 }
@@ -86,6 +98,17 @@ impl MemoryOp<'_, '_> {
         }
     }
 
+    /// What a waiting `multimem.ld_reduce` reads, of the first rank.
+    pub(crate) fn note_multimem(&mut self, m: &crate::isa::Multimem, mask: u32, regs: &Regs) {
+        let lane = mask.trailing_zeros();
+        let at = addresses(regs, m.address)[lane as usize];
+        let bytes = m.access.bytes();
+        if let Some(&address) = self.cx.memory.members(at, bytes).ok().as_ref().and_then(|m| m.first()) {
+            let (function, pc) = (self.number, self.pc);
+            self.watcher.note(Read { function, pc, lane, space: Space::Global, address, bytes });
+        }
+    }
+
     #[cold]
     fn failed(
         &self,
@@ -95,10 +118,8 @@ impl MemoryOp<'_, '_> {
         failure: Failure,
         address: u64,
     ) -> Fault {
-        let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
-        let near = if space == Space::Global { self.cx.memory.near(address) } else { None };
-        let place = Some(self.cx.site(self.function, self.pc, self.index).place(failure.lane));
-        failure.reason.fault(BadAccess { place, kind, space, address, bytes: access.bytes(), near })
+        let site = (self.function, self.pc, self.index);
+        access_fault(self.cx, site, (space, address, access.bytes()), kind, failure)
     }
 
     /// Executes the instruction for the lanes of `mask`, split by the memory that their addresses fall into.
@@ -116,81 +137,100 @@ impl MemoryOp<'_, '_> {
         if self.cx.suspect && kind != AccessKind::Store {
             self.note_read(access, at, mask);
         }
-        if let Some(failure) = misaligned(at, mask, access.bytes()) {
+        let size = access.bytes();
+        if kind != AccessKind::Atomic && contiguous(at, mask, size) && at[0] & (size - 1) == 0 {
+            // Mostly the whole run lies in one place; else the lanes are looked at one by one.
+            let (space, window) = resolve_space(access.space, at[0]);
+            if self.serve(access, space, window, at, mask, true, regs, what)? != 0 {
+                return Ok(());
+            }
+        }
+        if let Some(failure) = misaligned(at, mask, size) {
             return Err(self.failed(access, kind, access.space, failure, at[failure.lane]));
         }
         let mut rest = mask;
         while rest != 0 {
-            let first = rest.trailing_zeros() as usize;
-            let (space, window) = resolve_space(access.space, at[first]);
-            let done = if window == 0 {
-                self.part(access, space, at, rest, regs, what)?
-            } else {
-                let top = window >> WINDOW_SHIFT;
-                let part = lanes(rest).filter(|&l| at[l] >> WINDOW_SHIFT == top).fold(0, |m, l| m | 1 << l);
-                self.part(access, space, &at.map(|a| a.wrapping_sub(window)), part, regs, what)?
+            let (space, window) = resolve_space(access.space, at[rest.trailing_zeros() as usize]);
+            let top = window >> WINDOW_SHIFT;
+            let part = match window {
+                0 => rest,
+                _ => lanes(rest).filter(|&l| at[l] >> WINDOW_SHIFT == top).fold(0, |m, l| m | 1 << l),
             };
-            rest &= !done;
+            rest &= !self.serve(access, space, window, at, part, false, regs, what)?;
         }
         Ok(())
     }
 
-    /// Serves lanes of `mask` that fall into the same bytes as the first of them; returns which. Every access of a
-    /// kernel to global and shared memory comes through here.
+    /// Serves lanes of `mask` that fall into the same bytes as the first of them; returns which. If the lanes are to be
+    /// served as one `run`, then all or none are. Every access of a kernel to global and shared memory comes through
+    /// here.
     #[inline(always)]
-    fn part(
+    #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn serve(
         &mut self,
         access: &Access,
         space: Space,
+        window: u64,
         at: &Lanes<u64>,
         mask: u32,
+        run: bool,
         regs: &mut Regs,
         what: What<'_>,
     ) -> Result<u32, Fault> {
         let (kind, size) = (what.kind(), access.bytes());
-        let Context { memory, tally, block, observer, .. } = &mut *self.cx;
+        let Context { arch, memory, tally, block, observer, .. } = &mut *self.cx;
         let (memory, block) = (*memory, &**block);
-        let mut part = match reach(memory, block, self.own, space, kind, at, mask, size) {
+        let reached = match run {
+            true => reach_run(memory, block, space, window, kind, at[0], size),
+            false => reach(memory, block, self.own, space, window, kind, at, mask, size),
+        };
+        let Part { bytes, origin, mut mask, allocation } = match reached {
             Ok(part) => part,
-            Err(failure) => return Err(self.failed(access, kind, space, failure, at[failure.lane])),
+            Err(_) if run => return Ok(0),
+            Err(failure) => {
+                return Err(self.failed(access, kind, space, failure, at[failure.lane] - window));
+            }
         };
         // Each lane's atomic is seen by those of the next ones.
         if observer.is_some() && kind == AccessKind::Atomic {
-            part.mask = 1 << part.mask.trailing_zeros();
+            mask = 1 << mask.trailing_zeros();
         }
         let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
-        let touch = || Touch {
-            site: Site { memory, block, warp: self.index, function: self.function, pc: self.pc },
-            kind,
-            access,
-            space: if space == Space::Shared { Space::Shared } else { Space::Global },
-            addresses: at,
-            mask: part.mask,
-            allocation: part.allocation,
-            bytes: part.bytes,
-            origin: part.origin,
+        let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc };
+        let seen_space = if space == Space::Shared { Space::Shared } else { Space::Global };
+        let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
+            let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));
+            let origin = origin.wrapping_sub(window);
+            f(&Touch { site, kind, access, space: seen_space, addresses, mask, allocation, bytes, origin })
         };
         if let Some(observer) = &mut observed {
-            observer.touch(&touch())?;
+            touched(&mut |touch| observer.touch(touch))?;
         }
-        let Part { bytes, origin, mask, allocation } = part;
-        let served = match what {
-            What::Load(dst) => load(access, bytes, origin, at, mask, regs, dst).map(|()| false),
-            What::Store(src) => Ok(store(access, bytes, origin, at, mask, regs, src)),
-            What::Atomic(op, d, bc) => atomic_lanes(op, access, bytes, origin, at, mask, regs, d, bc),
+        let served = Served { bytes, origin, addresses: at, mask, run };
+        let changed = match what {
+            What::Load(to) => arch.dispatch(Loading { access, served, regs, to }).map(|()| false),
+            What::Store(from) => Ok(arch.dispatch(Storing { access, served, regs, from })),
+            What::Atomic(op, d, bc) => atomic_lanes(op, access, served, regs, d, bc),
+            What::AtomicVector(atom) => atomic_elements(atom, bytes, origin, at, mask, regs),
         };
-        if let (Some(observer), Ok(_)) = (observed, &served) {
+        if let (Some(observer), Ok(_)) = (observed, &changed) {
             let to = match &what {
-                What::Load(dst) => &dst[..access.count.into()],
+                What::Load(to) => &to[..access.count.into()],
                 What::Atomic(_, d, _) => std::slice::from_ref(d),
+                What::AtomicVector(atom) => &atom.d,
                 What::Store(_) => &[],
             };
-            // A wait that was given an old value is not at its end.
-            tally.epoch += u64::from(observer.done(&touch(), regs, to)?);
+            touched(&mut |touch| {
+                // A wait that was given an old value is not at its end.
+                tally.epoch += u64::from(observer.done(touch, regs, to)?);
+                Ok(())
+            })?;
         }
-        match served {
+        match changed {
             Ok(changed) => tally.epoch += u64::from(changed),
-            Err(failure) => return Err(self.failed(access, kind, space, failure, at[failure.lane])),
+            Err(failure) => {
+                return Err(self.failed(access, kind, space, failure, at[failure.lane] - window));
+            }
         }
         if let Some((rank, _)) = allocation {
             self.count(kind, at, mask, size, rank);
@@ -226,6 +266,121 @@ impl MemoryOp<'_, '_> {
     }
 }
 
+/// The bytes that all lanes fall into, whose run begins at `first`; an error if they do not, or not all so simply.
+#[inline(always)]
+fn reach_run<'r>(
+    memory: &'r Memory,
+    block: &'r Block,
+    space: Space,
+    window: u64,
+    kind: AccessKind,
+    first: u64,
+    size: u64,
+) -> Result<Part<'r>, Failure> {
+    let whole = LANES as u64 * size;
+    let refused = |reason| Failure { lane: 0, reason };
+    match space {
+        Space::Global | Space::Const | Space::Generic => {
+            let id = memory.resolve(first, whole).map_err(refused)?;
+            let found = memory.get(id);
+            if kind != AccessKind::Load && found.read_only {
+                return Err(refused(Reason::ReadOnly));
+            }
+            Ok(Part {
+                bytes: &found.bytes,
+                origin: found.bytes.origin(found.base),
+                mask: ALL,
+                allocation: Some(id),
+            })
+        }
+        Space::Shared if block.shared.len() as u64 >= whole => {
+            if first.wrapping_sub(window) > block.shared.len() as u64 - whole {
+                return Err(refused(Reason::OutOfBounds));
+            }
+            Ok(Part { bytes: &block.shared, origin: window, mask: ALL, allocation: None })
+        }
+        _ => Err(refused(Reason::OutOfBounds)),
+    }
+}
+
+/// The fault of an access of some bytes at an address of a space. `site` is the function, the program counter and the
+/// warp.
+#[cold]
+pub(crate) fn access_fault(
+    cx: &Context<'_>,
+    (function, pc, warp): (&Function, u32, u32),
+    (space, address, bytes): (Space, u64, u64),
+    kind: AccessKind,
+    failure: Failure,
+) -> Fault {
+    let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
+    let near = if space == Space::Global { cx.memory.near(address) } else { None };
+    let place = Some(cx.place(function, pc, warp, failure.lane));
+    failure.reason.fault(BadAccess { place, kind, space, address, bytes, near })
+}
+
+/// The offset in the block's shared memory of an address that must lie there.
+pub(crate) fn shared_offset(
+    shared: &Bytes,
+    space: Space,
+    address: u64,
+    bytes: u64,
+    align: u64,
+) -> Result<u64, Reason> {
+    let at = match space {
+        Space::Generic if address >> WINDOW_SHIFT != 1 => return Err(Reason::OutOfBounds),
+        Space::Generic => address - SHARED_WINDOW,
+        _ => address,
+    };
+    if at.checked_add(bytes).is_none_or(|end| end > shared.len() as u64) {
+        Err(Reason::OutOfBounds)
+    } else if at % align.max(1) != 0 {
+        Err(Reason::Misaligned)
+    } else {
+        Ok(at)
+    }
+}
+
+/// Atomics on vectors, element by element, and on 128 bits.
+fn atomic_elements(
+    atom: &AtomVector,
+    bytes: &Bytes,
+    origin: u64,
+    at: &Lanes<u64>,
+    mask: u32,
+    regs: &mut Regs,
+) -> Result<bool, Failure> {
+    let AtomVector { op, ref access, d, b, c, .. } = *atom;
+    let mut changed = false;
+    for lane in lanes(mask) {
+        let fail = |reason| Failure { lane, reason };
+        let offset = (at[lane] - origin) as usize;
+        if access.ty == Ty::B128 {
+            let pair = |r: [Reg; 8]| [regs.r64[r[0] as usize][lane], regs.r64[r[1] as usize][lane]];
+            let (expected, new) = match op {
+                AtomOp::Cas => (Some(pair(b)), pair(c)),
+                _ => (None, pair(b)),
+            };
+            let (old, new) = atomic_wide(access, bytes, offset, expected, new).map_err(fail)?;
+            changed |= new;
+            for (d, old) in d.into_iter().zip(old) {
+                regs.r64[d as usize][lane] = old;
+            }
+            continue;
+        }
+        for e in 0..usize::from(access.count) {
+            let operand = regs.read(access.bank, b[e], lane);
+            let at = offset + e * access.ty.bytes();
+            let (old, new) = atomic(op, access, bytes, at, [operand, 0]).map_err(fail)?;
+            changed |= new;
+            if d[e] != NO_REG {
+                regs.write(access.bank, d[e], lane, old);
+            }
+        }
+    }
+    Ok(changed)
+}
+
 /// The bytes that the first lane of `mask` falls into, with the lanes that fall into them too.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
@@ -234,16 +389,17 @@ fn reach<'r>(
     block: &'r Block,
     own: Own<'r>,
     space: Space,
+    window: u64,
     kind: AccessKind,
     at: &Lanes<u64>,
     mask: u32,
     size: u64,
 ) -> Result<Part<'r>, Failure> {
     let lane = mask.trailing_zeros() as usize;
-    let all = |bytes: &'r Bytes, mask: u32, first: u64| {
-        let inside = lanes_inside(at, mask, first, bytes.len() as u64, size);
+    let all = |bytes: &'r Bytes, mask: u32| {
+        let inside = lanes_inside(at, mask, window, bytes.len() as u64, size);
         if inside == mask {
-            Ok(Part { bytes, origin: bytes.origin(first), mask, allocation: None })
+            Ok(Part { bytes, origin: window, mask, allocation: None })
         } else {
             let lane = (mask & !inside).trailing_zeros() as usize;
             Err(Failure { lane, reason: Reason::OutOfBounds })
@@ -264,19 +420,20 @@ fn reach<'r>(
                 allocation: Some(id),
             })
         }
-        Space::Shared => all(&block.shared, mask, 0),
+        Space::Shared => all(&block.shared, mask),
         // Each lane has its own memory; the compiler keeps track of what is written.
-        Space::Local => all(&own.local[lane], 1 << lane, 0),
-        Space::Param if at[lane] < FRAME_PARAMS => match kind {
-            AccessKind::Load => all(&block.params, mask, 0),
+        Space::Local => all(&own.local[lane], 1 << lane),
+        Space::Param if at[lane] - window < FRAME_PARAMS => match kind {
+            AccessKind::Load => all(&block.params, mask),
             _ => Err(Failure { lane, reason: Reason::ReadOnly }),
         },
         Space::Param => {
-            let inside = lanes_inside(at, 1 << lane, FRAME_PARAMS, own.param_bytes as u64, size);
+            let first = window + FRAME_PARAMS;
+            let inside = lanes_inside(at, 1 << lane, first, own.param_bytes as u64, size);
             if inside == 0 {
                 return Err(Failure { lane, reason: Reason::OutOfBounds });
             }
-            let origin = FRAME_PARAMS.wrapping_sub((lane * (own.params.len() / LANES)) as u64);
+            let origin = first - (lane * (own.params.len() / LANES)) as u64;
             Ok(Part { bytes: own.params, origin, mask: inside, allocation: None })
         }
     }
@@ -296,23 +453,51 @@ fn resolve_space(space: Space, address: u64) -> (Space, u64) {
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+/// [`load`] for the host's vector instructions.
+struct Loading<'l> {
+    access: &'l Access,
+    served: Served<'l>,
+    regs: &'l mut Regs,
+    to: &'l [Reg; 8],
+}
+
+impl pulp::NullaryFnOnce for Loading<'_> {
+    type Output = Result<(), Failure>;
+    #[inline(always)]
+    fn call(self) -> Result<(), Failure> {
+        load(self.access, self.served, self.regs, self.to)
+    }
+}
+
+/// [`store`] for the host's vector instructions.
+struct Storing<'l> {
+    access: &'l Access,
+    served: Served<'l>,
+    regs: &'l Regs,
+    from: &'l [Reg; 8],
+}
+
+impl pulp::NullaryFnOnce for Storing<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn call(self) -> bool {
+        store(self.access, self.served, self.regs, self.from)
+    }
+}
+
 fn atomic_lanes(
     op: AtomOp,
     access: &Access,
-    bytes: &Bytes,
-    origin: u64,
-    at: &Lanes<u64>,
-    mask: u32,
+    served: Served<'_>,
     regs: &mut Regs,
     d: Reg,
     [b, c]: [Reg; 2],
 ) -> Result<bool, Failure> {
     let mut changed = false;
-    for lane in lanes(mask) {
+    for lane in lanes(served.mask) {
         let operand = |r: Reg| if r == NO_REG { 0 } else { regs.read(access.bank, r, lane) };
-        let offset = (at[lane] - origin) as usize;
-        let (old, new) = atomic(op, access, bytes, offset, [operand(b), operand(c)])
+        let offset = (served.addresses[lane] - served.origin) as usize;
+        let (old, new) = atomic(op, access, served.bytes, offset, [operand(b), operand(c)])
             .map_err(|reason| Failure { lane, reason })?;
         changed |= new;
         if d != NO_REG {

@@ -5,6 +5,9 @@ pub(crate) const LANES: usize = 32;
 /// A mask with every lane.
 pub(crate) const ALL: u32 = u32::MAX;
 
+/// Lanes that are computed at a time: few enough to stay in the host's vector registers.
+const CHUNK: usize = 8;
+
 /// One value a lane.
 pub(crate) type Lanes<T> = [T; LANES];
 /// Index of a register in its bank.
@@ -109,14 +112,39 @@ impl Regs {
         *out = *out & !mask | value & mask;
     }
 
+    /// A part of a register.
+    #[inline(always)]
+    fn chunk<T: Lane>(&self, r: Reg, number: usize) -> &[T; CHUNK] {
+        &self.get::<T>(r).as_chunks().0[number]
+    }
+
+    #[inline(always)]
+    fn chunk_mut<T: Lane>(&mut self, r: Reg, number: usize) -> &mut [T; CHUNK] {
+        &mut T::bank_mut(self)[r as usize].as_chunks_mut().0[number]
+    }
+
+    /// Writes what `f` makes of the lanes of `mask`, a chunk at a time: so nothing is copied, and the destination may be
+    /// a source.
+    #[inline(always)]
+    fn fill<D: Lane>(&mut self, d: Reg, mask: u32, f: impl Fn(&Regs, usize, &mut [D; CHUNK])) {
+        for number in 0..LANES / CHUNK {
+            let mut out = [D::default(); CHUNK];
+            f(self, number, &mut out);
+            let (to, part) = (self.chunk_mut::<D>(d, number), mask >> (number * CHUNK));
+            for i in 0..CHUNK {
+                to[i] = if part >> i & 1 != 0 { out[i] } else { to[i] };
+            }
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn map1<A: Lane, D: Lane>(&mut self, d: Reg, a: Reg, mask: u32, f: impl Fn(A) -> D) {
-        let mut out = [D::default(); LANES];
-        let x = self.get::<A>(a);
-        for i in 0..LANES {
-            out[i] = f(x[i]);
-        }
-        self.put(d, mask, &out);
+        self.fill(d, mask, |regs, number, out: &mut [D; CHUNK]| {
+            let x = regs.chunk::<A>(a, number);
+            for i in 0..CHUNK {
+                out[i] = f(x[i]);
+            }
+        });
     }
 
     #[inline(always)]
@@ -126,12 +154,12 @@ impl Regs {
         mask: u32,
         f: impl Fn(A, B) -> D,
     ) {
-        let mut out = [D::default(); LANES];
-        let (x, y) = (self.get::<A>(a), self.get::<B>(b));
-        for i in 0..LANES {
-            out[i] = f(x[i], y[i]);
-        }
-        self.put(d, mask, &out);
+        self.fill(d, mask, |regs, number, out: &mut [D; CHUNK]| {
+            let (x, y) = (regs.chunk::<A>(a, number), regs.chunk::<B>(b, number));
+            for i in 0..CHUNK {
+                out[i] = f(x[i], y[i]);
+            }
+        });
     }
 
     #[inline(always)]
@@ -141,12 +169,25 @@ impl Regs {
         mask: u32,
         f: impl Fn(A, B, C) -> D,
     ) {
-        let mut out = [D::default(); LANES];
-        let (x, y, z) = (self.get::<A>(a), self.get::<B>(b), self.get::<C>(c));
-        for i in 0..LANES {
-            out[i] = f(x[i], y[i], z[i]);
-        }
-        self.put(d, mask, &out);
+        self.fill(d, mask, |regs, number, out: &mut [D; CHUNK]| {
+            let (x, y) = (regs.chunk::<A>(a, number), regs.chunk::<B>(b, number));
+            let z = regs.chunk::<C>(c, number);
+            for i in 0..CHUNK {
+                out[i] = f(x[i], y[i], z[i]);
+            }
+        });
+    }
+
+    /// `a` where the lane's bit is set, else `b`.
+    #[inline(always)]
+    pub(crate) fn select<T: Lane>(&mut self, [d, a, b]: [Reg; 3], bits: u32, mask: u32) {
+        self.fill(d, mask, |regs, number, out: &mut [T; CHUNK]| {
+            let (x, y) = (regs.chunk::<T>(a, number), regs.chunk::<T>(b, number));
+            let part = bits >> (number * CHUNK);
+            for i in 0..CHUNK {
+                out[i] = if part >> i & 1 != 0 { x[i] } else { y[i] };
+            }
+        });
     }
 
     /// The bits of a register of any bank.

@@ -143,7 +143,7 @@ impl Warp {
             return None;
         }
         let split = splits.first()?;
-        let function = &cx.block.module.functions[self.progress.frames[split.frame].function as usize];
+        let function = &cx.module.functions[self.progress.frames[split.frame].function as usize];
         let inst = &function.code[split.pc as usize];
         let waiting = self.gathered(split);
         let instruction = match inst.op {

@@ -25,8 +25,9 @@ impl std::ops::AddAssign for LinkStatistics {
     }
 }
 
-/// The counts of a worker.
+/// The counts of a worker, on cache lines of their own.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Tally {
     /// Counts every change of a value in memory, of any kind, and whatever else can end a wait.
     pub(crate) epoch: u64,

@@ -198,6 +198,12 @@ impl Warp {
         self.progress.joins.iter().any(|j| j.arrived != 0)
     }
 
+    /// Whether all lanes wait together at a barrier of the block.
+    pub(crate) fn sleeps(&self) -> bool {
+        matches!(self.progress.splits[..], [Split { state: State::Barrier(_), .. }])
+            && !self.waiting_at_joins()
+    }
+
     /// Whether a backward branch may pass without a look at the other splits.
     pub(crate) fn alone(&self) -> bool {
         self.progress.splits.len() == 1 && !self.waiting_at_joins()
@@ -356,7 +362,8 @@ impl Warp {
         }
     }
 
-    /// Enters a function with all lanes of the split; `false` if calls nest too deep.
+    /// Enters a function with all lanes of the split; `false` if calls nest too deep or take too
+    /// much memory.
     pub(crate) fn call(&mut self, s: usize, number: u32, module: &Module, block: &Block) -> bool {
         let split = self.progress.splits[s];
         let caller = &self.progress.frames[split.frame];
@@ -367,15 +374,44 @@ impl Warp {
         let from = &module.functions[caller.function as usize];
         let site = &from.calls[number as usize];
         let function = &module.functions[site.function as usize];
+        let live = self.progress.frames.iter().filter(|f| f.live != 0);
+        let taken: u64 = live.map(|f| module.functions[f.function as usize].activation_bytes()).sum();
+        if taken + function.activation_bytes() > block.warp_bytes {
+            return false;
+        }
         let local_base = (caller.local_base + from.local_bytes).next_multiple_of(16);
-        let param_bytes = function.frame_param_bytes as usize;
-        let params = lane_params(function);
+        // The registers of an activation that is over serve the next one: only constants have values from the start,
+        // and nothing writes those.
+        let frames = &self.progress.frames;
+        let over = |f: &Frame| f.live == 0 && f.function == site.function && f.local_base == local_base;
+        let free = frames.iter().skip(1).position(|f| f.live == 0).map_or(frames.len(), |f| f + 1);
+        let f = match frames.iter().skip(1).position(over) {
+            Some(again) => again + 1,
+            None => {
+                let frame = Frame {
+                    function: site.function,
+                    regs: new_regs(function, block, self.index, local_base),
+                    params: lane_params(function),
+                    param_bytes: function.frame_param_bytes as usize,
+                    local_base,
+                    live: 0,
+                    call: None,
+                    depth,
+                };
+                match self.progress.frames.get_mut(free) {
+                    Some(place) => *place = frame,
+                    None => self.progress.frames.push(frame),
+                }
+                free
+            }
+        };
+        let (caller, callee) = (&self.progress.frames[split.frame], &self.progress.frames[f]);
         let stride = |params: &Bytes| params.len() / LANES;
-        for lane in 0..LANES {
+        for lane in crate::access::lanes(split.mask) {
             for &(here, there, bytes) in &site.arguments {
                 let (here, there, bytes) = (here as usize, there as usize, bytes as usize);
-                let (source, target) = (lane * stride(&caller.params) + here, lane * stride(&params) + there);
-                params.copy(target, &caller.params, source, bytes);
+                let source = lane * stride(&caller.params) + here;
+                callee.params.copy(lane * stride(&callee.params) + there, &caller.params, source, bytes);
             }
         }
         for lane in crate::access::lanes(split.mask) {
@@ -392,27 +428,8 @@ impl Warp {
             parent: split.join,
             by_return: true,
         });
-        let frame = Frame {
-            function: site.function,
-            regs: new_regs(function, block, self.index, local_base),
-            params,
-            param_bytes,
-            local_base,
-            live: split.mask,
-            call: Some((join, split.frame, number)),
-            depth,
-        };
-        let frames = &mut self.progress.frames;
-        let f = match frames.iter().skip(1).position(|f| f.live == 0) {
-            Some(free) => {
-                frames[free + 1] = frame;
-                free + 1
-            }
-            None => {
-                frames.push(frame);
-                frames.len() - 1
-            }
-        };
+        let frame = &mut self.progress.frames[f];
+        (frame.live, frame.call, frame.depth) = (split.mask, Some((join, split.frame, number)), depth);
         self.progress.splits[s] = Split { frame: f, pc: 0, mask: split.mask, join, state: State::Ready };
         true
     }

@@ -1,15 +1,19 @@
 //! A worker: the ranks that run on one thread of the host, and the order in which their warps run.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::adversary::Adversary;
 use crate::block::{BARRIERS, BarrierState, Block, Shape};
 use crate::board::{Board, Stop, StopOnPanic};
+use crate::copies::{self, Copies};
 use crate::error::Fault;
 use crate::exec::Context;
 use crate::launch::Prepared;
 use crate::machine::{Config, Policy};
+use crate::mbarrier::Mbarriers;
 use crate::memory::{Bytes, Memory};
+use crate::module::Module;
 use crate::observe::Observer;
 use crate::random::Random;
 use crate::tally::Tally;
@@ -39,6 +43,9 @@ pub(crate) struct Worker {
     /// Blocks started.
     started: u32,
     pub(crate) tally: Tally,
+    /// Modules of the blocks.
+    modules: Vec<Arc<Module>>,
+    arch: pulp::Arch,
 }
 
 impl Worker {
@@ -53,6 +60,8 @@ impl Worker {
             warps: Vec::new(),
             started: 0,
             tally: Tally::new(config.ranks),
+            modules: Vec::new(),
+            arch: pulp::Arch::new(),
         }
     }
 
@@ -65,6 +74,7 @@ impl Worker {
         self.queues.iter_mut().for_each(|(_, queue)| queue.clear());
         self.blocks.clear();
         self.warps.clear();
+        self.modules.clear();
     }
 
     /// Runs until all launches have ended or a worker stops all.
@@ -111,7 +121,7 @@ impl Worker {
                 let quantum = self.random.below(u64::from(config.quantum.max(1))) as u32 + 1;
                 ran += self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
                 if let Some(address) = self.tally.watch_hit {
-                    self.retire(&mut observer);
+                    self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
                     return Err(Stop::Watched(address));
                 }
                 if let Some(limit) = config.instruction_limit
@@ -120,11 +130,11 @@ impl Worker {
                     return Err(Stop::Fault(Fault::InstructionLimit { limit }));
                 }
                 if board.stopped() {
-                    self.retire(&mut observer);
+                    self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
                     return Ok(());
                 }
             }
-            let ended = self.retire(&mut observer);
+            let ended = self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
             self.tally.epoch += u64::from(ended);
             board.publish(self.number, &self.tally);
             let now = board.epoch(self.number, &self.tally);
@@ -134,6 +144,11 @@ impl Worker {
                 if suspect {
                     self.warps.iter_mut().for_each(|w| w.watcher.reset());
                 }
+                continue;
+            }
+            if self.blocks.iter().flatten().any(|block| !block.copies.is_empty()) {
+                // What is on its way changes memory sooner or later.
+                quiet = 0;
                 continue;
             }
             quiet = quiet.saturating_add(1);
@@ -163,8 +178,16 @@ impl Worker {
     ) -> Result<u32, Fault> {
         let warp = &mut self.warps[w];
         let Some(Some(block)) = self.blocks.get_mut(warp.block) else { return Ok(0) };
+        if block.wakes.is_empty() && warp.sleeps() {
+            return Ok(0);
+        }
         let live = warp.live;
+        if !block.copies.is_empty() {
+            copies::progress(block, shared.memory, &mut self.tally, &mut self.random)?;
+        }
         let mut cx = Context {
+            arch: self.arch,
+            module: &self.modules[block.module_number],
             memory: shared.memory,
             tally: &mut self.tally,
             board: shared.board,
@@ -192,7 +215,11 @@ impl Worker {
     }
 
     /// Removes warps, blocks and launches that have ended; says whether there were any.
-    fn retire(&mut self, observer: &mut Option<&mut (dyn Observer + 'static)>) -> bool {
+    fn retire(
+        &mut self,
+        memory: &Memory,
+        observer: &mut Option<&mut (dyn Observer + 'static)>,
+    ) -> Result<bool, Fault> {
         let before = self.warps.len();
         for warp in self.warps.iter().filter(|w| w.live == 0) {
             let Some(Some(block)) = self.blocks.get_mut(warp.block) else { continue };
@@ -200,6 +227,7 @@ impl Worker {
             if block.live_warps > 0 {
                 continue;
             }
+            copies::finish(block, memory, &mut self.tally)?;
             if let Some(observer) = observer {
                 observer.block_ends(block);
             }
@@ -218,7 +246,7 @@ impl Worker {
             self.blocks[warp.block] = None;
         }
         self.warps.retain(|w| w.live != 0);
-        self.warps.len() != before
+        Ok(self.warps.len() != before)
     }
 
     /// Starts blocks where there is room for them.
@@ -232,8 +260,14 @@ impl Worker {
                 let [nx, ny, _] = launch.grid.map(u64::from);
                 let coordinates = [n % nx, n / nx % ny, n / nx / ny].map(|c| c as u32);
                 let shape = Shape { grid: launch.grid, block: coordinates, threads: launch.threads };
+                let loaded = self.modules.iter().position(|m| Arc::ptr_eq(m, &launch.module));
+                let module_number = loaded.unwrap_or(self.modules.len());
+                if loaded.is_none() {
+                    self.modules.push(launch.module.clone());
+                }
                 let block = Block {
                     rank: *rank,
+                    module_number,
                     number: self.started,
                     launch: launch.number,
                     module: launch.module.clone(),
@@ -241,10 +275,13 @@ impl Worker {
                     shape,
                     shared: Bytes::uninitialized(launch.shared_bytes as usize),
                     static_shared: launch.static_shared,
+                    warp_bytes: launch.warp_bytes,
                     params: launch.params.clone(),
                     variables: launch.variables.clone(),
                     barriers: vec![BarrierState::default(); BARRIERS],
                     wakes: Vec::new(),
+                    mbarriers: Mbarriers::default(),
+                    copies: Copies::default(),
                     live_warps: shape.warps(),
                     exited: 0,
                 };

@@ -1,5 +1,7 @@
 //! Every conversion against exact arithmetic, exhaustively where a source has 16 bits or fewer.
 
+#![allow(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
+
 mod common;
 
 use common::apply::{R, apply};

@@ -1,5 +1,7 @@
 //! Integer instructions against wide arithmetic and the manual's bit-by-bit definitions.
 
+#![allow(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
+
 mod common;
 
 use common::apply::{R, apply, apply_body};

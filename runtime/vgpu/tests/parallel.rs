@@ -5,6 +5,7 @@ mod common;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
+use common::ring::Ring;
 use common::{Gpu, MESSAGES, kernel};
 use quadrille_vgpu::{Check, Config, Execution, Fault, Machine, RequestError, Status, WaitsFor};
 
@@ -37,6 +38,29 @@ fn results_are_those_of_one_thread() {
     assert_eq!(expected[3][2000], 2000 * 2000 + 1);
     for threads in [1, 2, 3, 5, 16] {
         assert_eq!(ring(parallel(5, threads)), expected, "{threads} threads");
+    }
+}
+
+#[test]
+fn a_ring_all_reduce_is_right_on_any_number_of_threads() {
+    // 1003 elements: chunks of 126, the last one shorter, none of them a multiple of 16 bytes.
+    let count = 1003usize;
+    for threads in [1, 2, 3, 8] {
+        let mut machine = Machine::new(parallel(8, threads)).unwrap();
+        let ring = Ring::new(&mut machine, count as u64);
+        for call in 1..=3 {
+            for (rank, &at) in ring.data.iter().enumerate() {
+                let value = |i: usize| half::bf16::from_f32(((i * call) % 13 + rank) as f32).to_le_bytes();
+                machine.write(at, &(0..count).flat_map(value).collect::<Vec<u8>>()).unwrap();
+            }
+            ring.launch(&mut machine);
+            assert_eq!(machine.run().unwrap().status, Status::Completed);
+            let sum = |i: usize| half::bf16::from_f32((8 * ((i * call) % 13) + 28) as f32).to_le_bytes();
+            let expected: Vec<u8> = (0..count).flat_map(sum).collect();
+            for &at in &ring.data {
+                assert!(machine.read(at, 2 * count).unwrap() == expected, "{threads} threads, call {call}");
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::{BASICS, Gpu, kernel};
-use quadrille_vgpu::{Config, Module, PtxProblem, PtxProblemKind};
+use quadrille_vgpu::{Config, Fault, Module, PtxProblem, PtxProblemKind, RequestError};
 
 fn problems(text: &str) -> Vec<PtxProblem> {
     Module::parse(text).expect_err("the text must be refused").problems
@@ -40,8 +40,22 @@ fn unknown_instructions_are_named() {
         "fence.proxy.tensormap::generic.release.gpu;",
         "fence.sc;",
         "prefetch.global.L3 [%rd1];",
-        "multimem.ld_reduce.relaxed.sys.global.add.f32 %f1, [%rd1];",
-        "mbarrier.init.shared.b64 [%rd1], 1;",
+        "multimem.ld_reduce.relaxed.sys.global.max.f32 %f1, [%rd1];",
+        "multimem.ld_reduce.relaxed.global.add.f32 %f1, [%rd1];",
+        "multimem.ld_reduce.weak.sys.add.f32 %f1, [%rd1];",
+        "multimem.ld_reduce.add.v8.f32 %f1, [%rd1];",
+        "multimem.ld_reduce.add.acc::f32.f32 %f1, [%rd1];",
+        "multimem.red.min.f16x2 [%rd1], %r1;",
+        "multimem.st.add.u32 [%rd1], %r1;",
+        "mbarrier.init.relaxed.cta.shared.b64 [%rd1], 1;",
+        "mbarrier.arrive.acquire.cta.shared.b64 _, [%rd1];",
+        "mbarrier.swap.b64 [%rd1];",
+        "cp.async.bulk.global.global.bulk_group [%rd1], [%rd2], 16;",
+        "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%rd1], [%rd2], [%rd3];",
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%rd2], 16;",
+        "atom.shared.v2.f32.add %r1, [%rd1], %r2;",
+        "red.global.v2.f64.add [%rd1], %rd2;",
+        "atom.global.add.b128 %r1, [%rd1], %r2;",
         "shfl.down.b32 %r1, %r2, 1, 31;",
         "atom.global.add.f16x4 %r1, [%rd1], %r2;",
         "cvt.u32.f32 %r1, %f1;",
@@ -152,4 +166,39 @@ fn hostile_texts_cost_little() {
     let ladder: String = (0..20_000).map(|i| format!("@%p1 bra L{};\nL{i}:\n", (i + 7) % 20_000)).collect();
     assert!(Module::parse(&kernel(&ladder)).is_ok());
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+#[test]
+fn sizes_are_limited() {
+    let started = Instant::now();
+    let table: String = (0..3000).map(|i| format!("L{i}, ")).collect();
+    let labels: String = (0..3000).map(|i| format!("L{i}: brx.idx %r1, T;\n")).collect();
+    for text in [
+        // A billion bytes each.
+        ".global .b8 a[1000000000];\n.global .b8 b[1000000000];".to_string(),
+        ";".repeat((1 << 24) + 1),
+        kernel(&"add.u32 %r1, %r2, %r3;\n".repeat(1_100_000)),
+        kernel(&format!("T: .branchtargets {};\n{labels}", table.trim_end_matches(", "))),
+        kernel(&(0..70_000).map(|i| format!(".reg .b32 x{i};\n")).collect::<String>()),
+    ] {
+        let found = problems(&text);
+        assert!(matches!(found[0].kind, PtxProblemKind::Limit { .. }), "{:?}", found[0]);
+    }
+    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+}
+
+#[test]
+fn memory_of_warps_is_limited() {
+    // Half a megabyte a thread, for two million threads; then one warp that calls itself with a lot of it.
+    let own = ".local .b8 own[500000];";
+    let mut g = Gpu::new(&kernel(own), Config::default());
+    let refused = g.try_launch(0, "k", [2048, 1, 1], [1024, 1, 1], 0, &[&0u64]);
+    assert!(matches!(refused, Err(RequestError::Shape { .. })), "{refused:?}");
+    let text = format!(
+        ".func again() {{ {own} call again; ret; }}\n{}",
+        kernel("call again;").replace(".version 9.0\n.target sm_90\n.address_size 64\n", "")
+    );
+    let mut g = Gpu::new(&text, Config::default());
+    g.try_launch(0, "k", [40, 1, 1], [32, 1, 1], 0, &[&0u64]).unwrap();
+    assert!(matches!(g.fault(), Fault::CallDepth { .. }));
 }

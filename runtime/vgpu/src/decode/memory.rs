@@ -9,19 +9,19 @@ use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SHIFT};
 use crate::regs::{Bank, NO_REG, Reg};
 
 /// Qualifiers that all memory instructions share.
-struct Qualifiers {
-    space: Space,
-    order: Order,
-    scope: Scope,
-    ty: Option<Ty>,
-    vector: u8,
+pub(super) struct Qualifiers {
+    pub(super) space: Space,
+    pub(super) order: Order,
+    pub(super) scope: Scope,
+    pub(super) ty: Option<Ty>,
+    pub(super) vector: u8,
     /// A cache policy follows the operands.
-    policy: bool,
-    op: Option<AtomOp>,
+    pub(super) policy: bool,
+    pub(super) op: Option<AtomOp>,
 }
 
 impl<'m, 'a> Decoder<'m, 'a> {
-    fn qualifiers(&self, inst: &AstInst<'_>, atomic: bool) -> Result<Qualifiers> {
+    pub(super) fn qualifiers(&self, inst: &AstInst<'_>, atomic: bool) -> Result<Qualifiers> {
         let mut q = Qualifiers {
             space: Space::Generic,
             order: if atomic { Order::Relaxed } else { Order::Weak },
@@ -34,7 +34,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         for part in inst.op.split('.').skip(1) {
             match part {
                 "global" => q.space = Space::Global,
-                "shared" | "shared::cta" => q.space = Space::Shared,
+                "shared" | "shared::cta" | "shared::cluster" => q.space = Space::Shared,
                 "local" => q.space = Space::Local,
                 "const" => q.space = Space::Const,
                 "param" | "param::entry" | "param::func" => q.space = Space::Param,
@@ -45,8 +45,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 "acq_rel" => q.order = Order::AcqRel,
                 "volatile" => q.order = Order::Volatile,
                 "mmio" => q.order = Order::Mmio,
-                "cta" => q.scope = Scope::Cta,
-                "cluster" | "gpu" => q.scope = Scope::Gpu,
+                // Every cluster has one block.
+                "cta" | "cluster" => q.scope = Scope::Cta,
+                "gpu" => q.scope = Scope::Gpu,
                 "sys" => q.scope = Scope::Sys,
                 "nc" | "ca" | "cg" | "cs" | "lu" | "cv" | "wb" | "wt" | "noftz" | "unified" => {}
                 "v2" => q.vector = 2,
@@ -67,7 +68,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     q.policy |= part.ends_with("::cache_hint");
                 }
                 _ => match Ty::parse(part) {
-                    Some(ty) if ty != Ty::Pred && ty != Ty::B128 && q.ty.is_none() => q.ty = Some(ty),
+                    Some(ty) if ty != Ty::Pred && !ty.special() && q.ty.is_none() => q.ty = Some(ty),
                     _ => return self.unsupported(inst, "it has a qualifier that is not supported"),
                 },
             }
@@ -93,6 +94,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return self.unsupported(inst, "loads acquire and stores release");
         }
         let data_index = usize::from(!load);
+        if ty == Ty::B128 {
+            return self.wide_access(inst, &q, load);
+        }
         let data = self.operand(inst, data_index)?;
         let single = std::slice::from_ref(data);
         let parts: &'m [Operand<'a>] = if let Operand::Vector(parts) = data { parts } else { single };
@@ -119,7 +123,24 @@ impl<'m, 'a> Decoder<'m, 'a> {
             };
         }
         let address = self.address(inst, usize::from(load))?;
-        let access = Access { space: q.space, ty, count: q.vector, order: q.order, scope: q.scope, bank };
+        let Qualifiers { space, order, scope, vector: count, .. } = q;
+        let access = Access { space, ty, count, whole: count == 1, order, scope, bank };
+        self.push(if load { Op::Load(access, address, regs) } else { Op::Store(access, address, regs) });
+        Ok(())
+    }
+
+    /// One access of 128 bits.
+    fn wide_access(&mut self, inst: &'m AstInst<'a>, q: &Qualifiers, load: bool) -> Result<()> {
+        if q.vector != 1 {
+            return self.unsupported(inst, "vectors of 128-bit values are not supported");
+        }
+        let data_index = usize::from(!load);
+        let halves = self.wide(inst, data_index, self.operand(inst, data_index)?)?;
+        let mut regs = [NO_REG; 8];
+        regs[..2].copy_from_slice(&halves);
+        let address = self.address(inst, usize::from(load))?;
+        let Qualifiers { space, order, scope, .. } = *q;
+        let access = Access { space, ty: Ty::U64, count: 2, whole: true, order, scope, bank: Bank::B64 };
         self.push(if load { Op::Load(access, address, regs) } else { Op::Store(access, address, regs) });
         Ok(())
     }
@@ -137,47 +158,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
         self.any_width(inst, index, part, ty.bytes())
     }
 
-    pub(super) fn atomic(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
-        let q = self.qualifiers(inst, true)?;
-        let (Some(op), Some(ty)) = (q.op, q.ty) else {
-            return self.unsupported(inst, "it has no operation or no type");
-        };
-        if q.vector != 1 {
-            return self.unsupported(inst, "vectors of atomics are not supported");
-        }
-        let float = ty.float() || matches!(ty, Ty::F16x2 | Ty::Bf16x2);
-        let admitted = match op {
-            AtomOp::Inc | AtomOp::Dec => ty == Ty::U32,
-            AtomOp::Cas | AtomOp::Exch => ty.bytes() >= 2 && !float,
-            AtomOp::Add => ty.bytes() >= 4 || float,
-            AtomOp::Min | AtomOp::Max => ty.bytes() >= 4 && !float || ty == Ty::F16,
-            _ => ty.bytes() >= 4 && !float,
-        };
-        if !admitted || matches!(q.space, Space::Const | Space::Param | Space::Local) {
-            return self.unsupported(inst, "this operation does not exist for its type or state space");
-        }
-        let Some(bank) = Bank::of_bytes(ty.bytes()) else {
-            return self.unsupported(inst, "its type is not supported");
-        };
-        let first = usize::from(inst.op.starts_with("atom"));
-        let operands = first + 2 + usize::from(op == AtomOp::Cas);
-        self.count(inst, operands..=operands + usize::from(q.policy))?;
-        let d = if first == 1 { self.dst(inst, 0, bank)? } else { NO_REG };
-        let address = self.address(inst, first)?;
-        let b = self.src(inst, first + 1, bank)?;
-        let c = if op == AtomOp::Cas { self.src(inst, first + 2, bank)? } else { NO_REG };
-        let access = Access { space: q.space, ty, count: 1, order: q.order, scope: q.scope, bank };
-        self.push(Op::Atom(op, access, address, d, [b, c]));
-        Ok(())
-    }
-
     /// Distance between an address in the named space and the generic one.
     fn window(&self, inst: &AstInst<'_>) -> Result<u64> {
         for part in inst.op.split('.').skip(1) {
             return Ok(match part {
                 "to" => continue,
                 "global" | "const" => 0,
-                "shared" | "shared::cta" => SHARED_WINDOW,
+                "shared" | "shared::cta" | "shared::cluster" => SHARED_WINDOW,
                 "local" => LOCAL_WINDOW,
                 "param" | "param::entry" => PARAM_WINDOW,
                 _ => break,

@@ -1,14 +1,18 @@
 //! `AstModule` -> decoded functions: names resolved, registers numbered, labels turned into program counters.
 
 mod alu;
+mod atomic;
+mod bulk;
 mod compare;
 mod control;
 mod convert;
 mod fence;
 mod float;
 mod integer;
+mod mbarrier;
 mod memory;
 mod mov;
+mod multimem;
 mod names;
 
 use std::sync::Arc;
@@ -178,6 +182,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
             lines: Vec::new(),
             tables: Vec::new(),
             calls: Vec::new(),
+            atoms: Vec::new(),
+            multimems: Vec::new(),
+            mbarriers: Vec::new(),
+            asyncs: Vec::new(),
             params: Vec::new(),
             returns: Vec::new(),
             param_bytes: 0,
@@ -230,8 +238,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if !ast.entry {
             self.globals.shared_bytes = self.shared_top;
         }
-        if problems.is_empty() {
-            find_meeting_points(&mut self.out);
+        if problems.is_empty() && !find_meeting_points(&mut self.out) {
+            let kind = PtxProblemKind::Limit { what: "branches that go everywhere", limit: 1 << 22 };
+            problems.push(PtxProblem { line: ast.line, kind });
         }
         self.out
     }
@@ -411,6 +420,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         match head {
             "ld" | "ldu" | "st" => self.load_store(inst),
             "atom" | "red" => self.atomic(inst),
+            "multimem" => self.multimem(inst),
+            "mbarrier" => self.mbarrier(inst),
+            "cp" => self.copy(inst),
+            "mapa" | "getctarank" => self.cluster(inst),
             "mov" => self.mov(inst),
             "cvt" => self.cvt(inst),
             "cvta" => self.cvta(inst),

@@ -106,7 +106,12 @@ impl Bytes {
 
     /// Copies a run of bytes from another one's.
     pub(crate) fn copy(&self, at: usize, from: &Bytes, there: usize, len: usize) {
-        self.copy_from(at, &from.to_vec(there, len));
+        let mut buffer = [0; 64];
+        for done in (0..len).step_by(buffer.len()) {
+            let part = &mut buffer[..(len - done).min(64)];
+            from.copy_to(there + done, part);
+            self.copy_from(at + done, part);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

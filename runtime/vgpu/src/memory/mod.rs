@@ -16,6 +16,8 @@ pub(crate) const WINDOW_SHIFT: u32 = 56;
 pub(crate) const SHARED_WINDOW: u64 = 1 << WINDOW_SHIFT;
 pub(crate) const LOCAL_WINDOW: u64 = 2 << WINDOW_SHIFT;
 pub(crate) const PARAM_WINDOW: u64 = 3 << WINDOW_SHIFT;
+/// Multicast ranges lie here.
+const MULTICAST_WINDOW: u64 = 4 << WINDOW_SHIFT;
 
 const RANK_SHIFT: u32 = 40;
 const GUARD: u64 = 4096;
@@ -30,6 +32,10 @@ pub(crate) enum Reason {
     Misaligned,
     Unwritten,
     ReadOnly,
+    /// The address of a multicast range.
+    Multicast,
+    /// No such address, where one is needed.
+    NotMulticast,
 }
 
 impl Reason {
@@ -41,6 +47,8 @@ impl Reason {
             Reason::Misaligned => Fault::Misaligned(access),
             Reason::Unwritten => Fault::Uninitialized(access),
             Reason::ReadOnly => Fault::ReadOnly(access),
+            Reason::Multicast => Fault::Multicast(access),
+            Reason::NotMulticast => Fault::NotMulticast(access),
         }
     }
 }
@@ -85,6 +93,23 @@ pub(crate) struct Memory {
     pub(crate) watched: Vec<(u64, u64)>,
     /// Whether several threads run kernels.
     shared: bool,
+    multicasts: Vec<Multicast>,
+}
+
+/// Addresses that stand for the same bytes of several allocations.
+#[derive(Debug)]
+struct Multicast {
+    base: u64,
+    len: u64,
+    label: Arc<str>,
+    /// First addresses, by rank.
+    members: Vec<u64>,
+}
+
+impl Multicast {
+    fn holds(&self, address: u64, bytes: u64) -> bool {
+        address >= self.base && address - self.base <= self.len && bytes <= self.len - (address - self.base)
+    }
 }
 
 /// Rank and number of an allocation.
@@ -93,7 +118,7 @@ pub(crate) type AllocationId = (usize, usize);
 impl Memory {
     pub(crate) fn new(ranks: usize, shared: bool) -> Memory {
         let rank = |r: usize| RankMemory { allocations: Vec::new(), next: (r as u64 + 1) << RANK_SHIFT };
-        Memory { ranks: (0..ranks).map(rank).collect(), watched: Vec::new(), shared }
+        Memory { ranks: (0..ranks).map(rank).collect(), watched: Vec::new(), shared, multicasts: Vec::new() }
     }
 
     pub(crate) fn allocate(
@@ -207,10 +232,55 @@ impl Memory {
         (address - found.base < found.len.max(1)).then_some((rank, number))
     }
 
+    /// Makes a range that stands for `bytes` bytes from each of the addresses on.
+    pub(crate) fn multicast(
+        &mut self,
+        members: &[u64],
+        bytes: u64,
+        label: &str,
+    ) -> Result<u64, RequestError> {
+        let refuse = |reason| Err(RequestError::Multicast { label: label.into(), bytes, reason });
+        let mut ranks = Vec::new();
+        for &member in members {
+            match self.resolve(member, bytes) {
+                Ok(id) if !self.get(id).read_only => ranks.push((id.0, member)),
+                _ => return refuse("a member does not lie in a live allocation that can be written"),
+            }
+        }
+        ranks.sort_unstable();
+        if ranks.is_empty() || ranks.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return refuse("it has one member of each rank, and at least one");
+        }
+        // The largest access has 16 bytes.
+        if members.iter().any(|member| member % 16 != 0) {
+            return refuse("a member is not aligned to 16 bytes");
+        }
+        let end = self.multicasts.last().map_or(MULTICAST_WINDOW, |last| last.base + last.len);
+        let base = (end + GUARD).next_multiple_of(256);
+        if bytes == 0 || bytes > 1 << RANK_SHIFT || base + bytes >= MULTICAST_WINDOW + (1 << WINDOW_SHIFT) {
+            return refuse("it is empty, or the address space is used up");
+        }
+        let members = ranks.into_iter().map(|(_, member)| member).collect();
+        self.multicasts.push(Multicast { base, len: bytes, label: label.into(), members });
+        Ok(base)
+    }
+
+    /// The addresses, by rank, that bytes of a multicast range stand for.
+    pub(crate) fn members(&self, address: u64, bytes: u64) -> Result<Vec<u64>, Reason> {
+        match self.multicasts.iter().find(|m| m.holds(address, bytes)) {
+            Some(found) => Ok(found.members.iter().map(|member| member + (address - found.base)).collect()),
+            None if address >> WINDOW_SHIFT == MULTICAST_WINDOW >> WINDOW_SHIFT => Err(Reason::OutOfBounds),
+            None => Err(Reason::NotMulticast),
+        }
+    }
+
     /// The live allocation that holds all bytes of the range.
     #[inline]
     pub(crate) fn resolve(&self, address: u64, bytes: u64) -> Result<AllocationId, Reason> {
-        let id = self.locate(address).ok_or(Reason::OutOfBounds)?;
+        let Some(id) = self.locate(address) else {
+            let multicast = self.multicasts.iter().any(|m| m.holds(address, 0));
+            return Err(if multicast { Reason::Multicast } else { Reason::OutOfBounds });
+        };
         let found = self.get(id);
         if found.freed {
             Err(Reason::Freed)
@@ -223,6 +293,15 @@ impl Memory {
 
     /// The allocation at the address, or the one nearest to it on its rank.
     pub(crate) fn near(&self, address: u64) -> Option<Near> {
+        if let Some(found) = self.multicasts.iter().find(|m| m.holds(address, 0)) {
+            return Some(Near {
+                rank: self.locate(found.members[0])?.0,
+                label: found.label.clone(),
+                offset: (address - found.base) as i64,
+                len: found.len,
+                freed: false,
+            });
+        }
         let rank = (address >> RANK_SHIFT).wrapping_sub(1) as usize;
         let allocations = &self.ranks.get(rank)?.allocations;
         let after = allocations.partition_point(|a| a.base <= address);

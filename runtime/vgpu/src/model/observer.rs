@@ -107,6 +107,10 @@ impl Observer for Model {
                 let nobody = u32::MAX.checked_shl(threads).unwrap_or(0);
                 self.meet(who, mask | nobody, live | nobody);
             }
+            Event::MbarrierChange { .. }
+            | Event::MbarrierWait { .. }
+            | Event::Copy { .. }
+            | Event::CopyWait { .. } => {}
         }
         Ok(())
     }

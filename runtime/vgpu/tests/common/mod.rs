@@ -3,6 +3,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod exact;
+pub(crate) mod ring;
 
 use std::sync::Arc;
 
