@@ -204,6 +204,7 @@ impl Clocks {
         warp.epoch = 0;
     }
 
+    #[expect(dead_code, reason = "what copies access is not checked yet")]
     /// A moment of its own for an asynchronous operation of a warp, and what its completion publishes.
     pub(crate) fn asynchronous(&mut self, who: Who, lane: usize) -> (u32, View) {
         self.asynchronous += 1;

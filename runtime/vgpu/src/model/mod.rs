@@ -14,6 +14,8 @@ mod shadow;
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::isa::{Access, Order, Scope};
 use crate::memory::Bytes;
 use crate::module::Module;
@@ -143,6 +145,8 @@ pub(crate) struct Model {
     shadow: Shadow,
     history: History,
     packets: Packets,
+    /// What arrivals at mbarriers have published, by block and address.
+    mbarriers: FxHashMap<(u32, u64), View>,
     random: Random,
     /// By number in the model: the machine's number less `first`.
     blocks: Vec<Info>,
@@ -171,6 +175,7 @@ impl Model {
             shadow: Shadow::default(),
             history: History::default(),
             packets: Packets::default(),
+            mbarriers: FxHashMap::default(),
             random: Random::new(seed ^ 0x6d65_6d6f_7279),
             blocks: Vec::new(),
             first: 0,
@@ -188,6 +193,7 @@ impl Model {
         }
         self.history.clear();
         self.packets.settle();
+        self.mbarriers.clear();
         self.blocks.clear();
     }
 
@@ -220,6 +226,7 @@ impl Model {
 
     pub(crate) fn end_block(&mut self, block: u32) {
         self.forget(Memory::Shared(block));
+        self.mbarriers.retain(|(of, _), _| *of != block);
     }
 
     pub(crate) fn end_launch(&mut self, home: Home) {
@@ -514,16 +521,18 @@ impl Model {
         self.clocks.complete(block, barrier, threads);
     }
 
-    /// What the lanes of a warp publish, all together (for barriers in memory).
-    pub(crate) fn publish(&mut self, who: Who, lanes: u32) -> View {
-        let mut all = View::default();
-        self.clocks.release(who, lanes).iter().for_each(|(_, view)| all.join(view));
-        all
+    /// A releasing arrival of a lane at an mbarrier.
+    pub(crate) fn arrive_at(&mut self, who: Who, lane: usize, address: u64) {
+        let known = self.mbarriers.entry((who.block, address)).or_default();
+        self.clocks.release(who, 1 << lane).iter().for_each(|(_, view)| known.join(view));
     }
 
-    /// Lanes learn what others published.
-    pub(crate) fn learn(&mut self, who: Who, lanes: u32, view: &View) {
-        crate::access::lanes(lanes).for_each(|lane| self.clocks.acquire(who, lane, view));
+    /// An acquiring wait of a lane for an mbarrier is over. It learns of all arrivals so far, those of the phase that
+    /// follows included.
+    pub(crate) fn waited_for(&mut self, who: Who, lane: usize, address: u64) {
+        if let Some(view) = self.mbarriers.get(&(who.block, address)) {
+            self.clocks.acquire(who, lane, view);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
 use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
-use crate::isa::{Access, ProxyKind};
+use crate::isa::{Access, Mbarrier, MbarrierKind, Op, Order, ProxyKind};
 use crate::observe::{self, Event, Observer, Site};
 use crate::regs::{LANES, NO_REG, Reg, Regs};
 
@@ -53,6 +53,14 @@ impl Model {
 
 fn home(block: &Block) -> Home {
     Home { rank: block.rank as u32, launch: block.launch as u32 }
+}
+
+/// The instruction on an mbarrier at a site.
+fn mbarrier<'e>(site: &Site<'e>) -> Option<&'e Mbarrier> {
+    match site.function.code[site.pc as usize].op {
+        Op::Mbarrier(number) => site.function.mbarriers.get(number as usize),
+        _ => None,
+    }
 }
 
 /// An element of an access, as it lies in a register.
@@ -107,10 +115,23 @@ impl Observer for Model {
                 let nobody = u32::MAX.checked_shl(threads).unwrap_or(0);
                 self.meet(who, mask | nobody, live | nobody);
             }
-            Event::MbarrierChange { .. }
-            | Event::MbarrierWait { .. }
-            | Event::Copy { .. }
-            | Event::CopyWait { .. } => {}
+            Event::MbarrierChange { lane, address, .. } => {
+                let releases = |m: &Mbarrier| {
+                    matches!(m.kind, MbarrierKind::Arrive { .. })
+                        && matches!(m.order, Order::Release | Order::AcqRel)
+                };
+                if mbarrier(&site).is_some_and(releases) {
+                    self.arrive_at(who, lane as usize, address);
+                }
+            }
+            Event::MbarrierWait { lane, address, over } => {
+                let acquires = |m: &Mbarrier| matches!(m.order, Order::Acquire | Order::AcqRel);
+                if over && mbarrier(&site).is_some_and(acquires) {
+                    self.waited_for(who, lane as usize, address);
+                }
+            }
+            // What asynchronous copies access is not checked.
+            Event::Copy { .. } | Event::CopyWait { .. } => {}
         }
         Ok(())
     }

@@ -53,16 +53,13 @@ impl Path {
     }
 
     /// The same address, by asynchronous copies.
+    #[expect(dead_code, reason = "what copies access is not checked yet")]
     pub(crate) fn asynchronous(self) -> Path {
         Path(self.0 | Path::ASYNC)
     }
 
     pub(crate) fn is_async(self) -> bool {
         self.0 & Path::ASYNC != 0
-    }
-
-    pub(crate) fn address(self) -> u8 {
-        self.0 & !Path::ASYNC
     }
 }
 
@@ -104,11 +101,6 @@ impl How {
 
     pub(crate) fn scope(self) -> u16 {
         self.0 >> How::SCOPE & 3
-    }
-
-    /// Bytes of the element, and the distance of this cell from its first one.
-    pub(crate) fn element(self) -> (u64, u64) {
-        (1 << (self.0 >> How::SIZE & 7), 4 * u64::from(self.0 >> How::PART))
     }
 
     /// Whether both are of elements that begin at the same byte and have the same size, their cells being the same.

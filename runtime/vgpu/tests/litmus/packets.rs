@@ -53,6 +53,12 @@ fn packets_with_credits_arrive() {
 }
 
 #[test]
+fn one_store_of_parts_of_a_packet_is_one() {
+    let store = "mov.u32 %r1, 1; st.volatile.global.v4.u32 [x], {%r1, %r1, %r1, %r1}";
+    run(&Program::new(&[("0.0.0.0", store)]), Layout::Ll, 64, 0, Stale::Strong).unwrap();
+}
+
+#[test]
 fn a_slot_is_not_used_again_before_it_has_been_read() {
     // Without credits, with a distance greater than the slots, and with credits that order nothing.
     let wrong = [

@@ -153,6 +153,13 @@ fn barriers_order_those_who_take_part() {
     let read = "bar.sync 0; ld.weak r0, [x]";
     two("read, then write", "bar.sync 0; @%is0 st.weak [x], 1", "ld.weak r0, [x]; bar.sync 0", None);
     two("both after", "bar.sync 0; @%is0 st.weak [x], 1", read, Some(RaceReason::Unordered));
+    let init = "@%is0 mbarrier.init.shared.b64 [tile], 1; bar.sync 0";
+    let arrive = "@%is0 mbarrier.arrive.shared.b64 %rd20, [tile]";
+    let wait = "bar.sync 0; W:; mbarrier.test_wait.parity.shared.b64 %p5, [tile], 0; @!%p5 bra W";
+    let use_of = "ld.weak r0, [x]";
+    two("mbarrier", &format!("{init}; {store}; {arrive}"), &format!("{wait}; {use_of}"), None);
+    let late = format!("{init}; {arrive}; {store}");
+    two("after the arrival", &late, &format!("{wait}; {use_of}"), Some(RaceReason::Unordered));
     // Lanes of one warp.
     let lanes = |name: &str, text: &str, expected| judge(name, &[("0.0.0.*", text)], expected);
     lanes("lanes", "@%is0 st.weak [x], 1; @%is1 ld.weak %r1, [x]", Some(RaceReason::Unordered));
