@@ -301,8 +301,11 @@ impl Model {
         // All lanes know all of this moment: most neighbouring cells were touched in the same one.
         let mut known = 0;
         let mut relation = |old: &Stamp, new: &Stamp, offset: u64| {
+            if old.epoch <= settled {
+                return Relation::Settled;
+            }
             let same = old.epoch == known || old.epoch == epoch && old.lanes == new.lanes;
-            if old.epoch <= settled || same && old.path == new.path {
+            if same && old.path == new.path {
                 return Relation::Before;
             }
             let relation = clocks.relation(who, old, new);

@@ -114,6 +114,8 @@ const NOBODY: Stamp = Stamp { epoch: 0, lanes: 0, site: 0, how: How(0), bytes: 0
 /// How an earlier access stands to a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Relation {
+    /// It happened before that and all that is still to come.
+    Settled,
     /// It happened before.
     Before,
     /// Neither happened before the other, and that is admitted: two reads, or two strong accesses to one element whose
@@ -262,6 +264,7 @@ fn write(
         }
         match relation(old, stamp) {
             Relation::Race => return Err(*old),
+            Relation::Settled => *old = NOBODY,
             Relation::Before if superfluous(old, stamp) => *old = NOBODY,
             _ => {}
         }
@@ -278,6 +281,7 @@ fn write(
                     race = race.or(Some(*old));
                     true
                 }
+                Relation::Settled => false,
                 Relation::Before => !superfluous(old, stamp),
                 Relation::Apart => true,
             }
@@ -357,10 +361,14 @@ fn superfluous(old: &Stamp, new: &Stamp) -> bool {
 
 /// Whether a read makes an earlier one superfluous.
 fn replaces(old: &Stamp, new: &Stamp, relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation) -> bool {
-    if old.epoch == new.epoch && old.lanes & !new.lanes != 0 {
-        return false;
+    match relation(old, new) {
+        Relation::Settled => true,
+        Relation::Before => {
+            let others = old.epoch == new.epoch && old.lanes & !new.lanes != 0;
+            !others && old.path == new.path && superfluous(old, new)
+        }
+        Relation::Apart | Relation::Race => false,
     }
-    superfluous(old, new) && old.path == new.path && relation(old, new) == Relation::Before
 }
 
 fn push(cell: &mut Cell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut Vec<u32>) {
