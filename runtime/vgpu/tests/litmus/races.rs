@@ -172,6 +172,37 @@ fn barriers_order_those_who_take_part() {
 }
 
 #[test]
+fn whole_warps_race_as_lanes_do() {
+    let place = "@%is0 ld.relaxed.sys.global.u32 %r9, [x+224]; mul.wide.u32 %rd21, %lane, 4; \
+                 add.s64 %rd22, %rd0, %rd21; shl.b64 %rd24, %rd21, 1; add.s64 %rd23, %rd0, %rd24; \
+                 setp.lt.u32 %p5, %lane, 16; mov.u64 %rd25, 1";
+    let words = format!("{place}; st.global.u32 [%rd22], %lane");
+    let pairs = "@%p5 st.global.v2.u32 [%rd23], {%lane, %lane}";
+    let doubles = "@%p5 st.global.u64 [%rd23], %rd25";
+    for other in [
+        "ld.global.u32 r0, [%rd22]",
+        "ld.global.u32 r0, [%rd22+4]",
+        "st.global.u32 [%rd22], %lane",
+        pairs,
+        doubles,
+    ] {
+        let both = [format!("{words}; bar.sync 0"), format!("{place}; bar.sync 0; {other}")];
+        judge(other, &[("0.0.0.*", &both[0]), ("0.0.1.*", &both[1])], None);
+        always(other, &[("0.0.0.*", &words), ("0.0.1.*", &format!("{place}; {other}"))]);
+        always(other, &[("0.0.0.*", &words), ("1.0.0.*", &format!("{place}; {other}"))]);
+    }
+    // In one warp, too, if lanes take each other's words; and nothing is kept of one's own.
+    always("a neighbour's", &[("0.0.0.*", &format!("{words}; ld.global.u32 r0, [%rd22+4]"))]);
+    judge(
+        "one's own",
+        &[("0.0.0.*", &format!("{words}; ld.global.u32 r0, [%rd22]; {}", &words[place.len()..]))],
+        None,
+    );
+    let met = format!("{words}; bar.warp.sync 0xffffffff; ld.global.u32 r0, [%rd22+4]");
+    judge("met", &[("0.0.0.*", &met)], None);
+}
+
+#[test]
 fn two_addresses_of_one_allocation_take_a_fence() {
     let alias = |name: &str, threads: &[(&str, &str)], expected: Option<RaceReason>| {
         let found = race(&Program::new(threads), &[("y", "x")]);
