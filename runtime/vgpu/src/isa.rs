@@ -283,9 +283,8 @@ pub(crate) struct Mbarrier {
     pub(crate) d: Reg,
     /// Count, bytes, parity (32 bits) or state (64 bits); may be `NO_REG`.
     pub(crate) a: Reg,
-    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) order: Order,
-    #[expect(dead_code, reason = "for the memory model")]
+    #[expect(dead_code, reason = "an mbarrier is of one block, which every scope includes")]
     pub(crate) scope: Scope,
 }
 

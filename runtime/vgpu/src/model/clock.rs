@@ -217,37 +217,60 @@ impl View {
 /// What the lanes of a warp know of each other's work.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes {
-    /// All lanes know the times before this of all lanes.
-    pub(crate) converged: u32,
+    /// All lanes know the times before this of all lanes but those in `gone`.
+    converged: u32,
+    /// Lanes that had exited when the others last met, and the times before which they are known.
+    gone: Vec<(u32, u32)>,
     /// By knowing lane, then known lane: the times before this. Only after synchronizations of parts of the warp.
     rows: Option<Box<[[u32; LANES]; LANES]>>,
 }
 
 impl Lanes {
     pub(crate) fn new() -> Lanes {
-        Lanes { converged: 0, rows: None }
+        Lanes { converged: 0, gone: Vec::new(), rows: None }
     }
 
     /// Whether `lane` knows what `lanes` did at `time`; what itself did it knows.
     pub(crate) fn knows(&self, lane: usize, lanes: u32, time: u32) -> bool {
         let others = lanes & !(1 << lane);
-        if time < self.converged || others == 0 {
+        if others == 0 {
             return true;
+        }
+        if time < self.converged {
+            return self.gone.iter().all(|&(gone, before)| gone & others == 0 || time < before);
         }
         let Some(rows) = &self.rows else { return false };
         crate::access::lanes(others).all(|other| time < rows[lane][other])
     }
 
-    /// All lanes have synchronized: the times before `time` are known to all.
-    pub(crate) fn converge(&mut self, time: u32) {
+    /// Whether all lanes know what all did at `time`.
+    pub(crate) fn all_know(&self, time: u32) -> bool {
+        time < self.converged && self.gone.is_empty()
+    }
+
+    /// All lanes of `live` have synchronized: their times before `time` are known to all.
+    pub(crate) fn converge(&mut self, time: u32, live: u32) {
+        let newly = self.gone.iter().fold(!live, |rest, (gone, _)| rest & !gone);
+        if newly != 0 {
+            self.gone.push((newly, self.converged));
+        }
         (self.converged, self.rows) = (time, None);
+    }
+
+    /// Before which times all lanes know each.
+    fn known(&self) -> [u32; LANES] {
+        let mut known = [self.converged; LANES];
+        for &(gone, before) in &self.gone {
+            crate::access::lanes(gone).for_each(|lane| known[lane] = before);
+        }
+        known
     }
 
     /// The lanes of `mask` have synchronized, and know of each other the times before `time`.
     pub(crate) fn meet(&mut self, mask: u32, time: u32) {
-        let converged = self.converged;
-        let rows = self.rows.get_or_insert_with(|| Box::new([[converged; LANES]; LANES]));
-        let mut together = [converged; LANES];
+        let known = self.known();
+        let rows = self.rows.get_or_insert_with(|| Box::new([known; LANES]));
+        let mut together = known;
         for lane in crate::access::lanes(mask) {
             for (all, own) in together.iter_mut().zip(&rows[lane]) {
                 *all = (*all).max(*own);
@@ -268,8 +291,11 @@ impl Lanes {
 
     /// Adds what `lane` knows of its warp (block, phase, number), without its own work since it last met others.
     pub(crate) fn publish_others(&self, warp: (u32, u32, u32), lane: usize, to: &mut Knowledge) {
-        if self.converged > 0 {
-            to.add_lanes(warp, u32::MAX, self.converged);
+        let here = self.gone.iter().fold(u32::MAX, |rest, (gone, _)| rest & !gone);
+        for &(lanes, before) in self.gone.iter().chain(&[(here, self.converged)]) {
+            if before > 0 {
+                to.add_lanes(warp, lanes, before);
+            }
         }
         if let Some(rows) = &self.rows {
             for (other, &before) in rows[lane].iter().enumerate() {
@@ -362,7 +388,20 @@ mod tests {
         lanes.publish((0, 0, 0), 2, 6, &mut known);
         assert!(known.covers(at(0, 0, 0, 0), 0b0111, HOME) && known.covers(at(0, 0, 0, 6), 0b0100, HOME));
         assert!(!known.covers(at(0, 0, 0, 1), 0b0001, HOME));
-        lanes.converge(3);
+        lanes.converge(3, u32::MAX);
         assert!(lanes.knows(31, u32::MAX, 2) && !lanes.knows(31, 1, 3));
+        // Of a lane that exits, the others know no more.
+        lanes.converge(7, !1);
+        lanes.converge(9, !3);
+        assert!(
+            lanes.knows(31, 1, 2)
+                && !lanes.knows(31, 1, 3)
+                && lanes.knows(31, 2, 6)
+                && !lanes.knows(31, 2, 7)
+        );
+        assert!(lanes.knows(31, !3, 8) && !lanes.all_know(8));
+        let mut known = Knowledge::default();
+        lanes.publish_others((0, 0, 0), 4, &mut known);
+        assert!(known.covers(at(0, 0, 0, 8), !3, HOME) && !known.covers(at(0, 0, 0, 3), 1, HOME));
     }
 }

@@ -394,14 +394,15 @@ impl Clocks {
         }
     }
 
-    /// Lanes of a warp synchronize (`bar.warp.sync`); `live` are those that have not exited.
+    /// Lanes of a warp synchronize (`bar.warp.sync`); `live` are those that have not exited. Lanes without a thread
+    /// belong to both.
     pub(crate) fn meet(&mut self, who: Who, lanes: u32, live: u32) {
         self.tick(who);
         let warp = self.warp_mut(who);
         let time = warp.time;
         let all = live & !lanes == 0;
         if all {
-            warp.lanes.converge(time);
+            warp.lanes.converge(time, live);
         } else {
             warp.lanes.meet(lanes, time);
         }
@@ -445,7 +446,7 @@ impl Clocks {
                 warp.learnt.drain(..).for_each(|(_, learnt)| view.join(&learnt));
                 warp.time += 1;
                 warp.epoch = 0;
-                warp.lanes.converge(warp.time);
+                warp.lanes.converge(warp.time, u32::MAX);
             }
             clock.view = Arc::new(view);
             clock.phase += 1;
@@ -496,8 +497,8 @@ impl Clocks {
     pub(crate) fn all_know(&self, who: Who, moment: Moment) -> bool {
         let block = &self.blocks[who.block as usize];
         if moment.block == who.block {
-            let converged = block.warps[who.warp as usize].lanes.converged;
-            return moment.phase < block.phase || moment.warp == who.warp && moment.time < converged;
+            let lanes = &block.warps[who.warp as usize].lanes;
+            return moment.phase < block.phase || moment.warp == who.warp && lanes.all_know(moment.time);
         }
         block.view.known.covers(moment, u32::MAX, self.blocks[moment.block as usize].home)
     }

@@ -13,6 +13,7 @@ mod packets;
 mod report;
 mod shadow;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::isa::{Access, Order, Scope};
@@ -121,6 +122,15 @@ impl Touch<'_> {
         crate::access::lanes(self.mask).flat_map(move |lane| {
             (0..usize::from(count)).map(move |e| (lane, e, at[lane] - base + e as u64 * size))
         })
+    }
+
+    /// The first lane and the one after the last, if those between access bytes one after another.
+    fn lanes_of_run(&self) -> Option<(u32, u32)> {
+        let (first, end) = (self.mask.trailing_zeros(), 32 - self.mask.leading_zeros());
+        let begin = self.at[first as usize];
+        let whole = self.mask.count_ones() == end - first;
+        let next = |lane: u32| begin + u64::from(lane - first) * self.access.bytes();
+        (whole && (first..end).all(|lane| self.at[lane as usize] == next(lane))).then_some((first, end))
     }
 
     /// The first byte of the lowest and the end of the highest.
@@ -299,10 +309,13 @@ impl Model {
         let (clocks, history) = (&self.clocks, &self.history);
         let settled = clocks.settled();
         // All lanes know all of this moment: most neighbouring cells were touched in the same one.
-        let mut known = 0;
+        let known = Cell::new(0);
         let mut relation = |old: &Stamp, new: &Stamp, offset: u64| {
-            let same = old.epoch == known || old.epoch == epoch && old.lanes == new.lanes;
-            if old.epoch <= settled || same && old.path == new.path {
+            if old.epoch <= settled {
+                return Relation::Settled;
+            }
+            let same = old.epoch == known.get() || old.epoch == epoch && old.lanes == new.lanes;
+            if same && old.path == new.path {
                 return Relation::Before;
             }
             let relation = clocks.relation(who, old, new);
@@ -316,15 +329,35 @@ impl Model {
                         && old.epoch != epoch
                         && clocks.all_know(who, clocks.moment(old.epoch)) =>
                 {
-                    known = old.epoch;
+                    known.set(old.epoch);
                     relation
                 }
                 _ => relation,
             }
         };
         let mut cells = self.shadow.cells(touch.memory);
-        for lane in crate::access::lanes(touch.mask) {
-            let stamp = Stamp { epoch, lanes: 1 << lane, site: touch.site, how, bytes: 0, path: touch.path };
+        let stamp = Stamp { epoch, lanes: 1, site: touch.site, how, bytes: 0, path: touch.path };
+        // Most instructions access a run of words that were last accessed at one time.
+        let aligned = |lane: u32| (touch.at[lane as usize] - touch.base).is_multiple_of(count * size);
+        let lanes = touch.lanes_of_run().filter(|(first, _)| size >= 4 && !touch.strong() && aligned(*first));
+        let mut run = lanes.map(|(first, end)| {
+            let bytes = count * size;
+            let offset = (touch.at[first as usize] - touch.base).wrapping_sub(u64::from(first) * bytes);
+            shadow::Run { offset, bytes, size, stamp, end, settled, known: 0 }
+        });
+        let mut rest = touch.mask;
+        while rest != 0 {
+            if let Some(run) = &mut run {
+                run.known = known.get();
+                let next = cells.run(run, rest.trailing_zeros());
+                rest &= u32::MAX.checked_shl(next).unwrap_or(0);
+                if rest == 0 {
+                    break;
+                }
+            }
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            let stamp = Stamp { lanes: 1 << lane, ..stamp };
             let noted = cells.access(touch.at[lane] - touch.base, (count, size), stamp, &mut relation);
             noted.map_err(|(earlier, offset)| (lane, offset, earlier))?;
         }

@@ -3,9 +3,9 @@
 use super::{Copy, Extent, Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
 use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
-use crate::isa::{Access, ProxyKind};
+use crate::isa::{Access, Mbarrier, Op, Order, ProxyKind};
 use crate::observe::{self, Event, Observer, Site};
-use crate::regs::{NO_REG, Reg, Regs};
+use crate::regs::{LANES, NO_REG, Reg, Regs};
 
 impl Model {
     fn who(&self, site: &Site<'_>) -> Who {
@@ -71,6 +71,14 @@ fn home(block: &Block) -> Home {
     Home { rank: block.rank as u32, launch: block.launch as u32 }
 }
 
+/// The instruction on an mbarrier at a site.
+fn mbarrier<'e>(site: &Site<'e>) -> Option<&'e Mbarrier> {
+    match site.function.code[site.pc as usize].op {
+        Op::Mbarrier(number) => site.function.mbarriers.get(number as usize),
+        _ => None,
+    }
+}
+
 /// An element of an access, as it lies in a register.
 fn widened(access: &Access, value: u64) -> u64 {
     let unused = 64 - 8 * access.ty.bytes().min(8) as u32;
@@ -118,12 +126,22 @@ impl Observer for Model {
             Event::Complete { barrier } => {
                 self.complete(who.block, barrier, site.block.shape.thread_count());
             }
-            Event::WarpSync { mask, live } => self.meet(who, mask, live),
+            Event::WarpSync { mask, live } => {
+                let threads = site.block.shape.thread_count() - site.warp * LANES as u32;
+                let nobody = u32::MAX.checked_shl(threads).unwrap_or(0);
+                self.meet(who, mask | nobody, live | nobody);
+            }
             Event::MbarrierArrive { lane, address, phase, copies } => {
-                self.arrive_at(who, lane as usize, address, phase, copies);
+                let releases = |m: &Mbarrier| matches!(m.order, Order::Release | Order::AcqRel);
+                if copies || mbarrier(&site).is_some_and(releases) {
+                    self.arrive_at(who, lane as usize, address, phase, copies);
+                }
             }
             Event::MbarrierOver { lane, address, phase } => {
-                self.await_phase(who, lane as usize, address, phase);
+                let acquires = |m: &Mbarrier| matches!(m.order, Order::Acquire | Order::AcqRel);
+                if mbarrier(&site).is_some_and(acquires) {
+                    self.await_phase(who, lane as usize, address, phase);
+                }
             }
             Event::Copy { lane, bulk, to, from, read, bytes, mbarrier } => {
                 let from = self.extent(&site, from, read).filter(|_| read > 0);

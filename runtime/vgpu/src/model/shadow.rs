@@ -113,6 +113,8 @@ const NOBODY: Stamp = Stamp { epoch: 0, lanes: 0, site: 0, how: How(0), bytes: 0
 /// How an earlier access stands to a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Relation {
+    /// It happened before that and all that is still to come.
+    Settled,
     /// It happened before.
     Before,
     /// Neither happened before the other, and that is admitted: two reads, or two strong accesses to one element whose
@@ -198,6 +200,56 @@ impl Cells<'_> {
     }
 }
 
+/// Accesses of lanes to whole cells that lie one after another.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    /// Where lane 0 would begin; what a lane accesses is aligned to its bytes.
+    pub(crate) offset: u64,
+    /// Of a lane.
+    pub(crate) bytes: u64,
+    /// Of an element.
+    pub(crate) size: u64,
+    /// Of the first lane, and weak.
+    pub(crate) stamp: Stamp,
+    /// The lanes after the last one.
+    pub(crate) end: u32,
+    /// What settled happened before everything (see [`Stamp::epoch`]), and so did the moment `known` by this path.
+    pub(crate) settled: u32,
+    pub(crate) known: u32,
+}
+
+impl Cells<'_> {
+    /// Notes the accesses of lanes from `lane` on, up to one that needs a closer look, which is returned.
+    pub(crate) fn run(&mut self, run: &Run, mut lane: u32) -> u32 {
+        let Run { offset, bytes, size, mut stamp, end, settled, known } = *run;
+        let over = |old: &Stamp| old.epoch <= settled || old.epoch == known && old.path == stamp.path;
+        let (each, parts, how) = ((bytes / 4) as usize, size / 4 - 1, stamp.how);
+        let writes = how.writes();
+        stamp.bytes = 15;
+        while lane < end {
+            let at = offset.wrapping_add(u64::from(lane) * bytes);
+            let page = page(self.pages, at);
+            let first = (at % PAGE / 4) as usize;
+            for cells in page.cells[first..].chunks_exact_mut(each).take((end - lane) as usize) {
+                if !cells.iter().all(|cell| cell.more == 0 && over(&cell.write) && over(&cell.read)) {
+                    return lane;
+                }
+                stamp.lanes = 1 << lane;
+                for (part, cell) in cells.iter_mut().enumerate() {
+                    stamp.how = how.part((part as u64 & parts) as u16);
+                    if writes {
+                        (cell.write, cell.read.epoch) = (stamp, 0);
+                    } else {
+                        cell.read = stamp;
+                    }
+                }
+                lane += 1;
+            }
+        }
+        lane
+    }
+}
+
 /// The page of a byte.
 #[inline(always)]
 fn page(pages: &mut Vec<Option<Box<Page>>>, at: u64) -> &mut Page {
@@ -261,6 +313,7 @@ fn write(
         }
         match relation(old, stamp) {
             Relation::Race => return Err(*old),
+            Relation::Settled => *old = NOBODY,
             Relation::Before if superfluous(old, stamp) => *old = NOBODY,
             _ => {}
         }
@@ -277,6 +330,7 @@ fn write(
                     race = race.or(Some(*old));
                     true
                 }
+                Relation::Settled => false,
                 Relation::Before => !superfluous(old, stamp),
                 Relation::Apart => true,
             }
@@ -356,10 +410,14 @@ fn superfluous(old: &Stamp, new: &Stamp) -> bool {
 
 /// Whether a read makes an earlier one superfluous.
 fn replaces(old: &Stamp, new: &Stamp, relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation) -> bool {
-    if old.epoch == new.epoch && old.lanes & !new.lanes != 0 {
-        return false;
+    match relation(old, new) {
+        Relation::Settled => true,
+        Relation::Before => {
+            let others = old.epoch == new.epoch && old.lanes & !new.lanes != 0;
+            !others && old.path == new.path && superfluous(old, new)
+        }
+        Relation::Apart | Relation::Race => false,
     }
-    superfluous(old, new) && old.path == new.path && relation(old, new) == Relation::Before
 }
 
 fn push(cell: &mut Cell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut Vec<u32>) {

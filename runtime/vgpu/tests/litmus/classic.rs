@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use quadrille_vgpu::Stale;
+use quadrille_vgpu::{Stale, Status};
 
 use crate::axioms::allowed;
-use crate::machine::{Outcome, Program};
+use crate::machine::{How, Outcome, Program};
 
 /// Runs in which what must show up has to.
 const SEEDS: u64 = 400;
@@ -292,6 +292,17 @@ fn release_sequences() {
     run(first, middle("atom.relaxed.sys.add r0, [f], 1"), last, &["1 2 1"], &["1 2 0"]);
     run(first, middle("atom.relaxed.sys.exch r0, [f], 2"), last, &["1 2 1"], &["1 2 0"]);
     run(first, middle("ld.relaxed.sys r0, [f]; st.relaxed.sys [f], 2"), last, &["1 2 0"], &[]);
+    // A strong read, and a later acquire of the same location that sees another write.
+    litmus(
+        "acquire pattern",
+        &[
+            first,
+            ("2.0.0.0", "st.relaxed.sys [f], 2"),
+            ("1.0.0.0", "ld.relaxed.sys r0, [f]; ld.acquire.sys r1, [f]; ld.weak r2, [x]"),
+        ],
+        &["1 2 1", "2 2 0"],
+        &["1 2 0"],
+    );
     // A link of the chain that is not morally strong breaks it, wherever its ends are.
     let back = ("0.1.0.0", "ld.acquire.sys r0, [f]; ld.weak r1, [x]");
     let narrow = ("0.0.0.0", "st.weak [x], 1; st.release.gpu [f], 1");
@@ -433,6 +444,34 @@ fn vectors_are_seen_in_parts_and_their_elements_whole() {
         program.outcomes(Stale::All, 0..SEEDS).into_keys().map(|o| o.results).collect();
     let expected = [[0, 0, 0, 0], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 1, 1]].map(Vec::from);
     assert_eq!(shown, BTreeSet::from(expected));
+}
+
+#[test]
+fn many_readers_of_old_values_keep_coherence() {
+    let reads = "ld.relaxed.sys r0, [x]; ld.relaxed.sys r1, [x]; ld.relaxed.sys r2, [x]";
+    let stores = "st.relaxed.sys [x], 1; st.relaxed.sys [x], 2; st.relaxed.sys [x], 3; st.relaxed.sys [x], 4";
+    let warps =
+        [("0.0.0.*", reads), ("0.0.1.*", reads), ("0.1.0.*", reads), ("1.0.0.*", reads), ("1.1.0.0", stores)];
+    for (outcome, (_, seed)) in Program::new(&warps).outcomes(Stale::Strong, 0..200) {
+        assert!(outcome.results.chunks(3).all(|of| of.is_sorted()), "seed {seed}: {:?}", outcome.results);
+    }
+}
+
+#[test]
+fn what_the_host_writes_meanwhile_replaces_what_lay_there() {
+    let program = Program::new(&[
+        ("0.0.0.0", "st.relaxed.sys [x], 1; st.relaxed.sys [f], 1"),
+        ("1.0.0.0", "L:; ld.relaxed.sys r0, [y]; setp.eq.u32 %p5, r0, 0; @%p5 bra L; ld.relaxed.sys r1, [x]"),
+    ]);
+    for seed in 0..60 {
+        let (mut machine, at, out) = program.machine(&How::new(false, Stale::Strong, seed));
+        machine.watch(at[1], 4);
+        assert!(matches!(machine.run().unwrap().status, Status::Watched { .. }));
+        machine.write(at[0], &5u32.to_le_bytes()).unwrap();
+        machine.write(at[2], &9u32.to_le_bytes()).unwrap();
+        machine.run().unwrap();
+        assert_eq!(machine.read(out + 28, 4).unwrap(), 5u32.to_le_bytes(), "seed {seed}");
+    }
 }
 
 /// Outcomes that the axioms allow and the machine does not produce.

@@ -18,6 +18,8 @@
 //!
 //! The race detector still reports weak accesses of such programs; what is lost is a wrong result of strong ones.
 
+#![expect(clippy::needless_range_loop, reason = "relations are matrices")]
+
 mod axioms;
 mod classic;
 mod machine;

@@ -28,7 +28,10 @@ fn ll(rounds: u32, slots: u32, distance: u32, credit: &str) -> Program {
          add.u32 r0, r0, %r4; add.u32 r0, r0, %r6; st.release.sys [c], %r2; \
          mov.u32 %r1, %r2; setp.lt.u32 %p5, %r1, {rounds}; @%p5 bra L"
     );
-    Program::new(&[("0.0.0.0", &sender), ("1.0.0.0", &receiver)])
+    // Somebody else looks, too: that is no reason to wait for it.
+    let look = "ld.relaxed.sys.global.v2.b64 {%rd23, %rd24}, [x]";
+    let onlooker = [look; 8].join("; ");
+    Program::new(&[("0.0.0.0", &sender), ("1.0.0.0", &receiver), ("1.1.0.0", &onlooker)])
 }
 
 fn run(program: &Program, layout: Layout, bytes: u64, seed: u64, stale: Stale) -> Result<Outcome, Fault> {
@@ -47,6 +50,12 @@ fn packets_with_credits_arrive() {
             assert_eq!(outcome.results, [90]);
         }
     }
+}
+
+#[test]
+fn one_store_of_parts_of_a_packet_is_one() {
+    let store = "mov.u32 %r1, 1; st.volatile.global.v4.u32 [x], {%r1, %r1, %r1, %r1}";
+    run(&Program::new(&[("0.0.0.0", store)]), Layout::Ll, 64, 0, Stale::Strong).unwrap();
 }
 
 #[test]

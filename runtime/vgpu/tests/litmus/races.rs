@@ -31,6 +31,15 @@ fn judge(name: &str, threads: &[(&str, &str)], expected: Option<RaceReason>) -> 
     found
 }
 
+/// Every order of the threads is a race.
+fn always(name: &str, threads: &[(&str, &str)]) {
+    let program = Program::new(threads);
+    for seed in 0..SEEDS {
+        let run = program.run(&How::new(true, Stale::Strong, seed));
+        assert!(matches!(run, Err(Fault::Race(_))), "{name}, seed {seed}: {run:?}");
+    }
+}
+
 /// The data is read once the flag says that it is there.
 const GUARDED: &str = "setp.eq.u32 %p5, r0, 1; @%p5 ld.weak r1, [x]";
 
@@ -104,11 +113,8 @@ fn a_weak_access_before_a_strong_one_of_its_thread_is_not_forgotten() {
         ("st.weak [x], 1", "st.relaxed.sys [x], 2", "ld.relaxed.sys r0, [x]"),
         ("ld.weak r0, [x]", "ld.relaxed.sys r0, [x]", "st.relaxed.sys [x], 2"),
     ] {
-        let program = Program::new(&[("0.0.0.0", &format!("{first}; {then}")), ("1.0.0.0", other)]);
-        for seed in 0..SEEDS {
-            let run = program.run(&How::new(true, Stale::Strong, seed));
-            assert!(matches!(run, Err(Fault::Race(_))), "{first}, seed {seed}");
-        }
+        let threads = [("0.0.0.0", &*format!("{first}; {then}")), ("1.0.0.0", other)];
+        always(first, &threads);
     }
 }
 
@@ -142,16 +148,58 @@ fn barriers_order_those_who_take_part() {
     let store = "@%is0 st.weak [x], 1";
     two("barrier", &format!("{store}; bar.sync 0"), "bar.sync 0; ld.weak r0, [x]", None);
     two("no barrier", store, "ld.weak r0, [x]", Some(RaceReason::Unordered));
-    // Of a warp that has exited, a barrier of the rest says nothing.
-    two("exited", store, "bar.sync 1, 32; ld.weak r0, [x]", Some(RaceReason::Unordered));
+    // Of a warp that has exited, a barrier of the rest says nothing, whoever comes first.
+    always("a warp has exited", &[("0.0.0.*", store), ("0.0.1.*", "bar.sync 1, 32; ld.weak r0, [x]")]);
     let read = "bar.sync 0; ld.weak r0, [x]";
     two("read, then write", "bar.sync 0; @%is0 st.weak [x], 1", "ld.weak r0, [x]; bar.sync 0", None);
     two("both after", "bar.sync 0; @%is0 st.weak [x], 1", read, Some(RaceReason::Unordered));
+    let init = "@%is0 mbarrier.init.shared.b64 [tile], 1; bar.sync 0";
+    let arrive = "@%is0 mbarrier.arrive.shared.b64 %rd20, [tile]";
+    let wait = "bar.sync 0; W:; mbarrier.test_wait.parity.shared.b64 %p5, [tile], 0; @!%p5 bra W";
+    let use_of = "ld.weak r0, [x]";
+    two("mbarrier", &format!("{init}; {store}; {arrive}"), &format!("{wait}; {use_of}"), None);
+    let late = format!("{init}; {arrive}; {store}");
+    two("after the arrival", &late, &format!("{wait}; {use_of}"), Some(RaceReason::Unordered));
     // Lanes of one warp.
     let lanes = |name: &str, text: &str, expected| judge(name, &[("0.0.0.*", text)], expected);
     lanes("lanes", "@%is0 st.weak [x], 1; @%is1 ld.weak %r1, [x]", Some(RaceReason::Unordered));
     lanes("met", "@%is0 st.weak [x], 1; bar.warp.sync 0xffffffff; @%is1 ld.weak %r1, [x]", None);
+    let exits = "@%is0 st.weak [x], 1; @%is0 exit; bar.warp.sync 0xfffffffe; @%is1 ld.weak %r1, [x]";
+    always("a lane has exited", &[("0.0.0.*", exits)]);
+    let later = "@%is0 st.weak [x], 1; bar.warp.sync 0xffffffff; @%is0 exit; bar.warp.sync 0xfffffffe; @%is1 ld.weak %r1, [x]";
+    lanes("and was met before", later, None);
     lanes("one store of all", "st.weak [x], 1", Some(RaceReason::Unordered));
+}
+
+#[test]
+fn whole_warps_race_as_lanes_do() {
+    let place = "@%is0 ld.relaxed.sys.global.u32 %r9, [x+224]; mul.wide.u32 %rd21, %lane, 4; \
+                 add.s64 %rd22, %rd0, %rd21; shl.b64 %rd24, %rd21, 1; add.s64 %rd23, %rd0, %rd24; \
+                 setp.lt.u32 %p5, %lane, 16; mov.u64 %rd25, 1";
+    let words = format!("{place}; st.global.u32 [%rd22], %lane");
+    let pairs = "@%p5 st.global.v2.u32 [%rd23], {%lane, %lane}";
+    let doubles = "@%p5 st.global.u64 [%rd23], %rd25";
+    for other in [
+        "ld.global.u32 r0, [%rd22]",
+        "ld.global.u32 r0, [%rd22+4]",
+        "st.global.u32 [%rd22], %lane",
+        pairs,
+        doubles,
+    ] {
+        let both = [format!("{words}; bar.sync 0"), format!("{place}; bar.sync 0; {other}")];
+        judge(other, &[("0.0.0.*", &both[0]), ("0.0.1.*", &both[1])], None);
+        always(other, &[("0.0.0.*", &words), ("0.0.1.*", &format!("{place}; {other}"))]);
+        always(other, &[("0.0.0.*", &words), ("1.0.0.*", &format!("{place}; {other}"))]);
+    }
+    // In one warp, too, if lanes take each other's words; and nothing is kept of one's own.
+    always("a neighbour's", &[("0.0.0.*", &format!("{words}; ld.global.u32 r0, [%rd22+4]"))]);
+    judge(
+        "one's own",
+        &[("0.0.0.*", &format!("{words}; ld.global.u32 r0, [%rd22]; {}", &words[place.len()..]))],
+        None,
+    );
+    let met = format!("{words}; bar.warp.sync 0xffffffff; ld.global.u32 r0, [%rd22+4]");
+    judge("met", &[("0.0.0.*", &met)], None);
 }
 
 #[test]
