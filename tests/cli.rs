@@ -12,6 +12,8 @@ mod json;
 mod kernels;
 #[path = "cli/new.rs"]
 mod new;
+#[path = "cli/race.rs"]
+mod race;
 #[path = "cli/schema.rs"]
 mod schema;
 #[path = "cli/setting.rs"]

@@ -3,6 +3,7 @@
 
 use crate::dtype::{DType, RedOp};
 use crate::ids::{Place, Rank, ThreadBlock};
+use crate::widths::Widths;
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
@@ -132,6 +133,19 @@ impl CounterLayout {
             (CounterKind::Start, _) => rank * cap + own,
             (CounterKind::Data, _) => u64::from(self.ranks) * cap + (rank * cap + peer) * cap + own,
         }
+    }
+
+    /// The contents of a region all of whose counters have seen `count` signals, at both ends.
+    pub fn counted(&self, count: u64, widths: &Widths) -> Vec<u8> {
+        let data = widths.wrapped(count);
+        let sequence = Widths { counter_bits: widths.sequence_bits(), ..*widths }.wrapped(count);
+        let starts = u64::from(self.ranks) * u64::from(self.block_cap);
+        let word = |index: u64| match (index / self.words(), index % self.words() < starts) {
+            // The hash of no call is of use in the low half.
+            (0, true) => sequence << 32,
+            _ => data,
+        };
+        (0..3 * self.words()).flat_map(|index| word(index).to_le_bytes()).collect()
     }
 
     /// What a byte offset in the region holds: part, kind, peer and own block; `None` past the end. Start words that

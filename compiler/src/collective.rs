@@ -15,6 +15,7 @@ use crate::scaling;
 use crate::schedule::Schedule;
 use crate::transport;
 use crate::verify::{self, Contents, Verified};
+use crate::widths::Widths;
 use std::fmt;
 use std::sync::Arc;
 
@@ -197,14 +198,37 @@ impl Collective {
 
     /// The kernel of a world, element type and operator, proved to be the verified schedule.
     pub fn kernel(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Verified<Kernel>, Diagnostics> {
+        self.kernel_in(domain, dtype, op, Widths::default())
+    }
+
+    /// As [`Collective::kernel`], in other widths.
+    pub fn kernel_in(
+        &self,
+        domain: &Domain,
+        dtype: DType,
+        op: RedOp,
+        widths: Widths,
+    ) -> Result<Verified<Kernel>, Diagnostics> {
         let (program, schedule) = self.prove(domain, op)?;
         let kernel = kernel::build(&schedule, &program, &self.options(), dtype, op);
+        let kernel = widths.apply(kernel).map_err(|list| self.wrong(list))?;
         verify::kernel(kernel, &schedule).map_err(|list| self.wrong(list))
     }
 
     /// The CUDA text of that kernel.
     pub fn cuda(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Cuda, Diagnostics> {
-        Ok(emit::cuda(&self.kernel(domain, dtype, op)?))
+        self.cuda_in(domain, dtype, op, Widths::default())
+    }
+
+    /// As [`Collective::cuda`], in other widths.
+    pub fn cuda_in(
+        &self,
+        domain: &Domain,
+        dtype: DType,
+        op: RedOp,
+        widths: Widths,
+    ) -> Result<Cuda, Diagnostics> {
+        Ok(emit::cuda(&self.kernel_in(domain, dtype, op, widths)?))
     }
 
     fn prove(&self, domain: &Domain, op: RedOp) -> Result<(Program, Verified<Schedule>), Diagnostics> {

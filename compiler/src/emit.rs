@@ -90,7 +90,7 @@ impl Cuda {
 
 /// Emits a kernel that has been proved to be its schedule.
 pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
-    let mut text = String::new();
+    let mut text = format!("// ---- widths\n{}\n", kernel.widths.text());
     for (name, code) in DEVICE {
         text.push_str(&format!("// ---- {name}\n{code}\n"));
     }

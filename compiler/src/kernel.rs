@@ -34,6 +34,7 @@ use crate::program::{OpId, Program, StatementId};
 use crate::scaling::Scaling;
 use crate::schedule::Schedule;
 use crate::verify::Verified;
+use crate::widths::Widths;
 use std::fmt;
 
 /// Threads of a block unless the schedule says otherwise.
@@ -54,6 +55,8 @@ pub struct Kernel {
     pub op: RedOp,
     /// Threads of a block.
     pub threads: u32,
+    /// Widths of counters and loads.
+    pub widths: Widths,
     /// Thread blocks of each rank.
     pub grid: Vec<u32>,
     /// What the blocks do.
@@ -177,6 +180,7 @@ pub fn build(
         dtype,
         op,
         threads: options.threads.map_or(THREADS, |given| given.value),
+        widths: Widths::default(),
         grid: schedule.blocks.iter().map(|blocks| blocks.len() as u32).collect(),
         classes: classify::classify(schedule, program),
         divisible: program.divisible,

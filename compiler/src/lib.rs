@@ -58,4 +58,6 @@ pub mod report;
 
 pub mod kernel;
 
+pub mod widths;
+
 pub mod emit;

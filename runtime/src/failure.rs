@@ -5,7 +5,7 @@ use crate::kernel::Loaded;
 use crate::launch::{Batch, Queued, Signature};
 use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
-use quadrille_vgpu::{BadAccess, Fault, Near, Polled, SourceLine, Waiting, WaitsFor};
+use quadrille_vgpu::{AccessKind, BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
@@ -48,6 +48,18 @@ pub enum Cause {
         /// The waiting blocks, by rank and block.
         waiting: Vec<Wait>,
     },
+    /// Two accesses to the same bytes, at least one of them a store, that nothing puts in order; or a store over a
+    /// packet whose reader may not be done with it.
+    Race {
+        /// The earlier one in this run.
+        first: Access,
+        /// The later one.
+        second: Access,
+        /// The buffer, if it is one.
+        target: Option<Target>,
+        /// What the virtual GPUs say.
+        fault: Box<Fault>,
+    },
     /// A kernel did what it must not.
     Kernel {
         /// Where, if it was in a kernel.
@@ -70,6 +82,15 @@ pub struct At {
     pub statement: Option<String>,
     /// The line of the CUDA text, from 1; `None` if unknown.
     pub line: Option<u32>,
+}
+
+/// An access of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Access {
+    /// Where.
+    pub at: At,
+    /// Load, store or atomic.
+    pub kind: AccessKind,
 }
 
 /// A thread block that waits.
@@ -137,6 +158,14 @@ pub(crate) fn explain(
     let cause = match (record, fault) {
         (Some((batch, record)), _) => context.mismatch(&batches[batch], record),
         (None, Some(Fault::Hang { waiting })) => context.hang(&waiting),
+        (None, Some(Fault::Race(race))) => {
+            let parties = [&race.first, &race.second];
+            context.race(parties, race.near.as_ref(), Fault::Race(race.clone()))
+        }
+        (None, Some(Fault::SlotReuse(reuse))) => {
+            let parties = [&reuse.first, &reuse.second];
+            context.race(parties, reuse.near.as_ref(), Fault::SlotReuse(reuse.clone()))
+        }
         (None, Some(fault)) => context.kernel(fault),
         (None, None) => Cause::Stopped,
     };
@@ -270,6 +299,15 @@ impl Context<'_> {
         Awaited::Memory { rank: Rank(near.rank as u32), label: near.label.to_string(), offset: near.offset }
     }
 
+    fn race(&self, parties: [&Party; 2], near: Option<&Near>, fault: Fault) -> Cause {
+        let [first, second] = parties.map(|Party { place, kind, .. }| Access {
+            at: self.at(place.rank, place.block, place.source.as_ref()),
+            kind: *kind,
+        });
+        let target = near.and_then(|near| self.target(near));
+        Cause::Race { first, second, target, fault: Box::new(fault) }
+    }
+
     fn kernel(&self, fault: Fault) -> Cause {
         let access: Option<&BadAccess> = match &fault {
             Fault::OutOfBounds(access)
@@ -330,6 +368,13 @@ impl fmt::Display for Failure {
                     write!(f, "\n  and {more} more")?;
                 }
             }
+            Cause::Race { first, second, target, fault } => {
+                match target {
+                    Some(target) => write!(f, "a race for {target}")?,
+                    None => f.write_str("a race")?,
+                }
+                write!(f, "\n  {second}\n  {first}, earlier\n  {fault}")?;
+            }
             Cause::Kernel { at, target, fault } => {
                 match at {
                     Some(at) => write!(f, "a kernel failed at {at}")?,
@@ -351,7 +396,7 @@ impl fmt::Display for Failure {
             }
             Cause::Mismatch { .. } => "make the same calls in the same order on every rank",
             Cause::Status { .. } => "the kernel is of a newer version: compile it with this one",
-            Cause::Hang { .. } | Cause::Kernel { .. } | Cause::Stopped => {
+            Cause::Hang { .. } | Cause::Kernel { .. } | Cause::Race { .. } | Cause::Stopped => {
                 "a proved collective does not do this: report it, with the program and `compile --emit schedule,cuda`"
             }
         };
@@ -381,6 +426,14 @@ impl fmt::Display for At {
             (None, Some(line)) => write!(f, ", at line {line} of the CUDA text"),
             (None, None) => Ok(()),
         }
+    }
+}
+
+/// `a store by rank 1, block 0, at `...``
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Access { at, kind } = self;
+        write!(f, "a {kind} by {at}")
     }
 }
 

@@ -140,7 +140,7 @@ impl Shared {
         }
         let started = Instant::now();
         let program = collective.program(self.ranks())?;
-        let cuda = collective.cuda(&self.domain(), dtype, op)?;
+        let cuda = collective.cuda_in(&self.domain(), dtype, op, self.widths())?;
         let lower = started.elapsed();
         let (loaded, times) =
             cache.compile(collective.name.clone(), program.shape, program.divisible, cuda)?;

@@ -21,6 +21,10 @@ mod launch;
 
 mod run;
 
+mod chain;
+
+mod explore;
+
 mod number;
 
 pub mod data;
@@ -37,8 +41,10 @@ mod tests;
 pub use bandwidth::Bandwidth;
 pub use communicator::{Communicator, Window};
 pub use error::{CallProblem, Error, InputProblem};
-pub use failure::{At, Awaited, Cause, Failure, Target, Wait};
+pub use explore::{Explored, explore};
+pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
 pub use kernel::{Kernel, LoadTimes};
 pub use launch::{Call, Signature};
+pub use quadrille_vgpu::{Check, Policy, Stale};
 pub use run::{Batch, Job, Run, Session};
 pub use world::{CudaAbsence, Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};

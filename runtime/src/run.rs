@@ -138,6 +138,11 @@ impl Session {
         Ok(Batch { load, ..self.execute(&prepared)? })
     }
 
+    /// As [`World::synchronize`], with what was done.
+    pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
+        self.world.shared.synchronize()
+    }
+
     /// Allocates and fills the buffers of a call.
     pub(crate) fn prepare(&self, kernels: Vec<Kernel>, inputs: &[Vec<u8>]) -> Result<Prepared, Error> {
         let Some(first) = kernels.first() else { return Err(Error::NoRanks) };
@@ -184,7 +189,7 @@ impl Session {
             }
         }
         let started = Instant::now();
-        let statistics = self.world.shared.synchronize()?;
+        let statistics = self.synchronize()?;
         let execute = started.elapsed();
         let mut outputs = Vec::new();
         for call in calls {
@@ -201,7 +206,7 @@ impl Session {
 }
 
 /// Elements of a unit, by the sizes of the inputs; everything that is wrong with them.
-fn count(shape: &Shape, dtype: DType, inputs: &[Vec<u8>]) -> Result<u64, Vec<InputProblem>> {
+pub(crate) fn count(shape: &Shape, dtype: DType, inputs: &[Vec<u8>]) -> Result<u64, Vec<InputProblem>> {
     let mut problems = Vec::new();
     if inputs.len() != shape.ranks as usize {
         problems.push(InputProblem::Number { given: inputs.len(), ranks: shape.ranks });

@@ -14,6 +14,8 @@ use crate::kernel::Cache;
 use quadrille_compiler::abi::{CounterLayout, StatusRecord};
 use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain};
 use quadrille_compiler::ids::Rank;
+use quadrille_compiler::widths::Widths;
+use quadrille_vgpu::{Check, Policy};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
@@ -37,13 +39,31 @@ pub struct Options {
     /// Decides the order in which warps run; each seed is one deterministic order, on one core. Without one, ranks run
     /// on all cores at the same time.
     pub seed: Option<u64>,
+    /// How that order is drawn.
+    pub policy: Policy,
+    /// Runs under the PTX memory model: what a load may give, and which accesses race. One core, seed 0 unless given.
+    pub check: Option<Check>,
     /// Most thread blocks of a rank, 1 to [`MOST_BLOCKS`].
     pub block_cap: u32,
+    /// Widths of what is loaded. Tests shrink them.
+    pub widths: Widths,
+    /// Signals that every counter has seen when communicators are made, modulo its width. Tests begin near the wrap.
+    pub counted: u64,
+    /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
+    pub instruction_limit: Option<u64>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: None, block_cap: DEFAULT_BLOCK_CAP }
+        Options {
+            seed: None,
+            policy: Policy::default(),
+            check: None,
+            block_cap: DEFAULT_BLOCK_CAP,
+            widths: Widths::default(),
+            counted: 0,
+            instruction_limit: None,
+        }
     }
 }
 
@@ -54,7 +74,8 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     /// What handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
     freed: Mutex<Vec<Freed>>,
-    cache: Mutex<Cache>,
+    /// Shared by worlds that differ in behaviour alone.
+    cache: Arc<Mutex<Cache>>,
 }
 
 pub(crate) struct State {
@@ -95,16 +116,24 @@ impl World {
             _ if !(1..=MOST_BLOCKS).contains(&cap) => return Err(Error::BlockCap { cap, most: MOST_BLOCKS }),
             _ => {}
         }
-        let gpus = VirtualGpus::new(ranks, options.seed)?;
+        World::new(ranks, options, Arc::default())
+    }
+
+    fn new(ranks: u32, options: Options, cache: Arc<Mutex<Cache>>) -> Result<World, Error> {
+        let gpus = VirtualGpus::new(ranks, &options)?;
         let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false };
-        let shared = Shared {
-            ranks,
-            options,
-            state: Mutex::new(state),
-            freed: Mutex::default(),
-            cache: Mutex::default(),
-        };
+        let state = Mutex::new(state);
+        let shared = Shared { ranks, options, state, freed: Mutex::default(), cache };
         Ok(World { shared: Arc::new(shared) })
+    }
+
+    /// Other virtual GPUs that behave as this world's but for the seed. They share what has been loaded.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] where there is no memory for them.
+    pub fn reseeded(&self, seed: u64) -> Result<World, Error> {
+        let options = Options { seed: Some(seed), ..self.shared.options };
+        World::new(self.ranks(), options, Arc::clone(&self.shared.cache))
     }
 
     /// World size.
@@ -115,6 +144,11 @@ impl World {
     /// What programs are proved for before they run here.
     pub fn domain(&self) -> Domain {
         self.shared.domain()
+    }
+
+    /// How its virtual GPUs behave.
+    pub fn options(&self) -> &Options {
+        &self.shared.options
     }
 
     /// One line that names the world: `8 virtual GPUs on this machine's CPU`, and the seed if it has one.
@@ -133,13 +167,18 @@ impl World {
     pub fn communicators(&self) -> Result<Vec<Communicator>, Error> {
         let mut state = self.shared.lock();
         if state.broken {
-            state.gpus = VirtualGpus::new(self.ranks(), self.shared.options.seed)?;
+            state.gpus = VirtualGpus::new(self.ranks(), &self.shared.options)?;
             state.broken = false;
         }
         let layout = self.shared.counter_layout();
         let (mut counters, mut status) = (Vec::new(), Vec::new());
         for rank in (0..self.ranks()).map(Rank) {
-            counters.push(state.gpus.alloc(rank, layout.bytes(), 256, COUNTERS, true)?);
+            let region = state.gpus.alloc(rank, layout.bytes(), 256, COUNTERS, true)?;
+            if self.shared.options.counted != 0 {
+                let Options { counted, widths, .. } = self.shared.options;
+                state.gpus.write(region, &layout.counted(counted, &widths))?;
+            }
+            counters.push(region);
             let record = state.gpus.alloc(rank, StatusRecord::BYTES, 32, "status record", true)?;
             // The code is stored last.
             state.gpus.watch(record + StatusRecord::CODE_OFFSET, 4);
@@ -171,6 +210,10 @@ impl Shared {
 
     pub(crate) fn domain(&self) -> Domain {
         Domain { block_cap: self.options.block_cap, ..Domain::full_mesh(self.ranks) }
+    }
+
+    pub(crate) fn widths(&self) -> Widths {
+        self.options.widths
     }
 
     pub(crate) fn counter_layout(&self) -> CounterLayout {

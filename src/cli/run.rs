@@ -1,6 +1,7 @@
 //! `quadrille run`: proves, compiles, executes, checks against the exact reference, and prints the table.
 
 mod calls;
+mod explore;
 mod files;
 mod table;
 
@@ -11,12 +12,13 @@ use crate::cli::{ranks, size, source};
 use calls::{Calls, Compared, Data};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use explore::Exploration;
 pub(crate) use files::FilesError;
 use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_runtime::data::Message;
-use quadrille_runtime::{CudaAbsence, Error, Options as WorldOptions, World, gpus, nvrtc};
+use quadrille_runtime::{Check, CudaAbsence, Error, Options as WorldOptions, Stale, World, gpus, nvrtc};
 use serde_json::json;
 use table::{Row, Times};
 
@@ -42,8 +44,9 @@ pub(crate) struct Options {
     #[arg(long, value_enum)]
     call: Option<CallOption>,
     /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
-    #[arg(long, value_name = "SIZE", default_value = "1MiB")]
-    bytes: size::Bytes,
+    /// [default: 1MiB, with --race-check 16KiB]
+    #[arg(long, value_name = "SIZE")]
+    bytes: Option<size::Bytes>,
     #[command(flatten)]
     element: Element,
     /// Where to run
@@ -53,9 +56,12 @@ pub(crate) struct Options {
     /// and all cores]
     #[arg(long, value_name = "N", value_parser = seed)]
     seed: Option<u64>,
-    /// Calls in a row, each with other test data; every one is checked, the time is their mean
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = iterations)]
-    iterations: u32,
+    /// Calls in a row, each with other test data; every one is checked, the time is their mean [default: 1, with
+    /// --race-check 3]
+    #[arg(long, value_name = "N", value_parser = iterations)]
+    iterations: Option<u32>,
+    #[command(flatten)]
+    exploration: Exploration,
     #[command(flatten)]
     files: FileOptions,
 }
@@ -123,6 +129,18 @@ pub(crate) enum RunFailure {
         /// What is wrong in it.
         compared: Box<Compared>,
     },
+    /// Not every interleaving is right.
+    #[error("seed {seed} fails; {tried} before it did not\nreplay it with: {replay}\n{problem}")]
+    Interleaving {
+        /// The first seed that fails.
+        seed: u64,
+        /// Seeds before it.
+        tried: u64,
+        /// What goes wrong.
+        problem: String,
+        /// The command that does it again.
+        replay: String,
+    },
     /// The machine has not the memory.
     #[error(
         "{ranks} virtual GPUs with messages of {bytes} bytes need about {} MiB of memory, and this machine has {} MiB \
@@ -149,7 +167,9 @@ impl RunFailure {
             RunFailure::Memory { .. } => Failure::MACHINE,
             RunFailure::Runtime(error) if error.is_missing() => Failure::MACHINE,
             RunFailure::Runtime(Error::NoRanks | Error::TooManyRanks { .. }) => Failure::USAGE,
-            RunFailure::Runtime(_) | RunFailure::Wrong { .. } => Failure::WRONG,
+            RunFailure::Runtime(_) | RunFailure::Wrong { .. } | RunFailure::Interleaving { .. } => {
+                Failure::WRONG
+            }
         }
     }
 }
@@ -184,6 +204,8 @@ pub(crate) fn collective(
         collective = collective.called(call == CallOption::InPlace);
     }
     let ranks = ranks::one(&collective, options.ranks)?;
+    let exploration = &options.exploration;
+    let iterations = options.iterations.unwrap_or(if exploration.race_check { 3 } else { 1 });
     let (world, why) = choose(ranks, options)?;
     out.field("world", json!({ "kind": "virtual", "ranks": ranks, "why": why }));
     out.field("collective", &collective.name);
@@ -191,7 +213,7 @@ pub(crate) fn collective(
     out.field("file", &*collective.source.path);
     out.field("in_place", collective.in_place);
     out.field("seed", options.seed);
-    out.field("iterations", options.iterations);
+    out.field("iterations", iterations);
     out.field("clock", CLOCK);
     // Judged before anything is fetched or allocated.
     let program = collective.program(ranks)?;
@@ -200,7 +222,9 @@ pub(crate) fn collective(
         Some(files) => (files.dtype, files.count),
         None => {
             let dtype = options.element.dtype;
-            (dtype, collective.kind.count(options.bytes.0, dtype, ranks))
+            let default = if exploration.race_check { 16 << 10 } else { 1 << 20 };
+            let bytes = options.bytes.map_or(default, |bytes| bytes.0);
+            (dtype, collective.kind.count(bytes, dtype, ranks))
         }
     };
     let bytes = collective.kind.bytes(count, dtype, ranks);
@@ -225,7 +249,16 @@ pub(crate) fn collective(
     if let Some(cache) = nvrtc::Cache::from_env() {
         world.keep_kernels(cache);
     }
-    let calls = Calls { collective, message, op: options.element.op, total: options.iterations, data };
+    let calls = Calls { collective, message, op: options.element.op, total: iterations, data };
+    if exploration.race_check {
+        let load = explore::run(&calls, &world, exploration, options.seed.unwrap_or(0), out)?;
+        let times = Times::new(load, nvrtc.version);
+        times.print(out);
+        out.field("times", &times);
+        out.field("rows", json!([]));
+        return Ok(());
+    }
+    out.field("race_check", json!(null));
     let ran = calls.run(&world)?;
     let row = Row::new(&calls, ranks, &ran);
     let times = Times::new(ran.load, nvrtc.version);
@@ -236,10 +269,10 @@ pub(crate) fn collective(
     out.field("times", &times);
     out.field("compared", ran.compared.described(ran.elements, row.wrong));
     if let Some((call, compared)) = ran.first_wrong {
-        let (wrong, calls) = (ran.wrong_calls, options.iterations);
+        let (wrong, calls) = (ran.wrong_calls, iterations);
         return Err(RunFailure::Wrong { wrong, calls, call, compared: Box::new(compared) }.into());
     }
-    out.line(ran.compared.success(ran.elements, options.iterations));
+    out.line(ran.compared.success(ran.elements, iterations));
     if let Some(outputs) = outputs {
         let paths = outputs.publish(&ran.outputs)?;
         for path in &paths {
@@ -260,8 +293,23 @@ fn choose(ranks: u32, options: &Options) -> Result<(World, String), Error> {
             Ok(present) => CudaAbsence::Unsupported { present }.to_string(),
         },
     };
-    let behaviour = WorldOptions { seed: options.seed, ..WorldOptions::default() };
+    let exploration = &options.exploration;
+    // Under the memory model the counters' wrap is crossed, too.
+    let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };
+    let policy = exploration.policy.policy();
+    let check = exploration.race_check.then(|| Check { races: true, stale: Stale::All });
+    let (seed, default) = (options.seed, WorldOptions::default());
+    let behaviour = WorldOptions { seed, policy, check, counted, ..default };
     Ok((World::virtual_gpus_with(ranks, behaviour)?, why))
+}
+
+/// An argument as a shell reads it.
+fn quote(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
 /// Refuses messages for which the system would have to end this process.

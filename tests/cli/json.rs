@@ -23,6 +23,7 @@ fn every_command_prints_what_the_schema_says() {
         ("compile file.rs::first --emit cubin --arch sm_999 -o out", 2),
         ("run file.rs::first --ranks 2 --bytes 64", 0),
         ("run file.rs::second --ranks 2 --bytes 64 --iterations 2", 0),
+        ("run file.rs::first --ranks 2 --bytes 64 --race-check --seeds 2", 0),
         ("run short.rs", 1),
         ("run file.rs::first --input none.npy", 2),
         ("run file.rs::first --bytes 1000000GiB", 3),

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Bytes of an entry before what its checksum covers.
 const MAGIC: usize = "quadrille kernel 1\n".len();
 
-fn with_cache(cache: impl AsRef<Path>, arguments: &str) -> Ran {
+pub(super) fn with_cache(cache: impl AsRef<Path>, arguments: &str) -> Ran {
     let mut command = quadrille();
     command.env("QUADRILLE_KERNEL_CACHE", cache.as_ref()).args(arguments.split_whitespace());
     Ran::new(command.output().unwrap())

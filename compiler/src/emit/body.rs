@@ -122,8 +122,9 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
     let around = |code: String| Part { step: None, what: String::new(), code };
     let mut parts = Vec::new();
     if !class.links.is_empty() {
-        let opened: String = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
-        parts.push(around(format!("{opened}block_sync();\n")));
+        // No barrier: a link is of one thread alone, which opens, uses and closes it.
+        let opened = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
+        parts.push(around(opened));
     }
     for (i, step) in class.steps.iter().enumerate() {
         let (what, code) = code(kernel, class, i, step, tables);
@@ -175,8 +176,9 @@ fn code(
             (what, wait(kernel, class, index, runs))
         }
         KernelAction::Signal(runs) => {
-            let signals: String = per_run(kernel, runs, |run, first_thread| {
+            let signals = runs.iter().map(|run| {
                 let (first, count, value) = (run.first, run.count, run.value);
+                let first_thread = first % kernel.threads;
                 match kind_of(class, run.first) {
                     CounterKind::Start => {
                         format!("signal_start(p, links, {first}, {count}, {first_thread});\n")
@@ -186,7 +188,7 @@ fn code(
                     }
                 }
             });
-            ("a signal".to_owned(), signals)
+            ("a signal".to_owned(), signals.collect())
         }
         KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "block_sync();\n".to_owned()),
         KernelAction::Move { sources, dests, size_of, scaling } => {
@@ -266,32 +268,28 @@ fn kind_of(class: &Class, link: u32) -> CounterKind {
     group.map_or(CounterKind::Data, |g| g.kind)
 }
 
-/// The code for each run, each on threads of its own.
-fn per_run(kernel: &Kernel, runs: &[LinkRun], code: impl Fn(&LinkRun, u32) -> String) -> String {
-    let mut first_thread = 0;
-    let mut text = String::new();
-    for run in runs {
-        text.push_str(&code(run, first_thread % kernel.threads));
-        first_thread += run.count;
-    }
-    text
-}
-
 fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String {
     let is_start = |run: &LinkRun| kind_of(class, run.first) == CounterKind::Start;
     let any_start = runs.iter().any(is_start);
-    let polls = per_run(kernel, runs, |run, first_thread| {
-        let (first, count, value) = (run.first, run.count, run.value);
-        if is_start(run) {
-            format!("  failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
-        } else if any_start {
-            format!("  poll_data(links, {first}, {count}, {value}, {first_thread});\n")
-        } else {
-            format!("poll_data(links, {first}, {count}, {value}, {first_thread});\n")
-        }
-    });
+    let polls: String = runs
+        .iter()
+        .map(|run| {
+            let (first, count, value) = (run.first, run.count, run.value);
+            let first_thread = first % kernel.threads;
+            if is_start(run) {
+                format!("  failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
+            } else if any_start {
+                format!("  poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+            } else {
+                format!("poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+            }
+        })
+        .collect();
     if any_start {
         format!("{{\n  bool failed = false;\n{polls}  if (leave(failed)) return;\n}}\n")
+    } else if step + 1 == class.steps.len() {
+        // The kernel ends when all threads have: those that waited, too.
+        polls
     } else {
         format!("{polls}block_sync();\n")
     }

@@ -3,6 +3,7 @@
 mod calls;
 mod failures;
 mod memory;
+mod mutants;
 
 use crate::communicator::Communicator;
 use crate::data::{Message, Pattern};

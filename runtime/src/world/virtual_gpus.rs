@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::kernel::Loaded;
+use crate::world::Options;
 use quadrille_compiler::ids::Rank;
 use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, RequestError, Status};
 
@@ -51,13 +52,14 @@ pub(crate) struct VirtualGpus {
 
 impl VirtualGpus {
     /// On all cores, or on one in the order of a seed.
-    pub(crate) fn new(ranks: u32, seed: Option<u64>) -> Result<VirtualGpus, Error> {
-        let execution = match seed {
-            Some(_) => Execution::Deterministic,
-            None => Execution::Parallel { threads: None },
+    pub(crate) fn new(ranks: u32, options: &Options) -> Result<VirtualGpus, Error> {
+        let Options { seed, policy, check, instruction_limit, .. } = *options;
+        let execution = match (seed, check) {
+            (None, None) => Execution::Parallel { threads: None },
+            _ => Execution::Deterministic,
         };
-        let seed = seed.unwrap_or_default();
-        let config = Config { ranks: ranks as usize, execution, seed, ..Config::default() };
+        let (ranks, seed) = (ranks as usize, seed.unwrap_or_default());
+        let config = Config { ranks, execution, seed, policy, check, instruction_limit, ..Config::default() };
         Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
     }
 

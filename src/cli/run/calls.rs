@@ -84,7 +84,7 @@ impl Calls<'_> {
         Ok(ran)
     }
 
-    fn inputs(&self, call: u32) -> Cow<'_, [Vec<u8>]> {
+    pub(super) fn inputs(&self, call: u32) -> Cow<'_, [Vec<u8>]> {
         match &self.data {
             Data::Generated { seed } => {
                 // Any 32 bits of the seed will do.

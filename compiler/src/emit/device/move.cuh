@@ -116,7 +116,7 @@ template <class T, class Op, u32 SOURCES, u32 DESTS>
 __device__ __forceinline__ void move_all(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 count,
                                          u64 scalar) {
   constexpr u32 ELEMENT = sizeof(typename T::Bits);
-  constexpr u32 UNROLL = SOURCES >= 8 ? 1 : 8 / SOURCES;
+  constexpr u32 UNROLL = SOURCES >= LOADS ? 1 : LOADS / SOURCES;
   u32 apart = 16;
 #pragma unroll
   for (u32 s = 1; s < SOURCES; ++s) apart |= static_cast<u32>(from.at[s] ^ from.at[0]);

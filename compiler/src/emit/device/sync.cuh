@@ -1,4 +1,5 @@
-// Links, waits and signals. A link is a block's end of a counter; links live in shared memory while the kernel runs.
+// Links, waits and signals. A link is a block's end of a counter; links live in shared memory while the kernel runs. Link
+// number i is of thread i, modulo the threads of a block: no other thread opens, uses or closes it.
 
 namespace quadrille {
 
@@ -35,8 +36,22 @@ __device__ __forceinline__ void store_release(u64 address, u64 word) {
   asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(word) : "memory");
 }
 
+// Counts are kept modulo 2^BITS.
+template <u32 BITS>
+__device__ __forceinline__ u64 wrapped(u64 count) {
+  return count & ~0ull >> (64 - BITS);
+}
+
+// Whether `count` has not reached `wanted` yet: by their difference, as a count may have wrapped.
+template <u32 BITS>
+__device__ __forceinline__ bool behind(u64 count, u64 wanted) {
+  return static_cast<long long>((count - wanted) << (64 - BITS)) < 0;
+}
+
 // A start word carries the call's hash below its sequence number.
-__device__ __forceinline__ u64 start_word(u64 sequence, u32 hash) { return (sequence << 32) | hash; }
+__device__ __forceinline__ u64 start_word(u64 sequence, u32 hash) {
+  return wrapped<SEQUENCE_BITS>(sequence) << 32 | hash;
+}
 
 // The first block of a rank that finds something wrong records it; the code goes last.
 template <class P>
@@ -64,8 +79,8 @@ __device__ __forceinline__ void open(Link& link, u64 flag, u64 counted, u32 adva
 // Threads from `first_thread` on wait until the data links from `first` on reach `value`, one each.
 __device__ __forceinline__ void poll_data(const Link* links, u32 first, u32 count, u32 value, u32 first_thread) {
   for (u32 i = index_from(first_thread); i < count; i += blockDim.x) {
-    const u64 wanted = links[first + i].base + value;
-    while (static_cast<long long>(load_acquire(links[first + i].flag) - wanted) < 0) {
+    const u64 wanted = wrapped<COUNTER_BITS>(links[first + i].base + value);
+    while (behind<COUNTER_BITS>(load_acquire(links[first + i].flag), wanted)) {
     }
   }
 }
@@ -78,11 +93,11 @@ __device__ __forceinline__ bool poll_start(const P& p, const Link* links, u32 fi
   bool failed = false;
   for (u32 i = index_from(first_thread); i < count; i += blockDim.x) {
     const Link& link = links[first + i];
-    const u32 sequence = static_cast<u32>(link.base) + 1;
+    const u64 sequence = wrapped<SEQUENCE_BITS>(link.base + 1);
     u64 word;
     do {
       word = load_acquire(link.flag);
-    } while (static_cast<int>(static_cast<u32>(word >> 32) - sequence) < 0);
+    } while (behind<SEQUENCE_BITS>(word >> 32, sequence));
     const u32 seen = static_cast<u32>(word);
     if (seen != p.hash) {
       record(p, STATUS_MISMATCH, step, link.peer, p.hash, seen);
@@ -100,7 +115,7 @@ __device__ __forceinline__ void block_sync() { __syncthreads(); }
 // Threads from `first_thread` on publish signal number `value` of this call on the data links from `first` on.
 __device__ __forceinline__ void signal_data(const Link* links, u32 first, u32 count, u32 value, u32 first_thread) {
   for (u32 i = index_from(first_thread); i < count; i += blockDim.x)
-    store_release(links[first + i].flag, links[first + i].base + value);
+    store_release(links[first + i].flag, wrapped<COUNTER_BITS>(links[first + i].base + value));
 }
 
 // Threads from `first_thread` on announce on the start links from `first` on that this rank's call has begun.
@@ -112,7 +127,8 @@ __device__ __forceinline__ void signal_start(const P& p, const Link* links, u32 
 
 // Stores what the next call counts from. Each link's count is used by this block alone.
 __device__ __forceinline__ void close(const Link* links, u32 count) {
-  for (u32 i = threadIdx.x; i < count; i += blockDim.x) store(links[i].counted, links[i].base + links[i].advance);
+  for (u32 i = threadIdx.x; i < count; i += blockDim.x)
+    store(links[i].counted, wrapped<COUNTER_BITS>(links[i].base + links[i].advance));
 }
 
 }  // namespace quadrille

@@ -1,0 +1,101 @@
+//! Widths that do not change what a kernel computes. What ships has [`Widths::default`]; the builds of tests shrink
+//! them, so that calls in a row cross a counter's wrap, and few elements take every path of a move.
+
+use crate::diagnostic::{Check, Diagnostic};
+use crate::kernel::Kernel;
+
+/// The widths of a build. All programs on a communicator need the same, as they share its counters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Widths {
+    /// Bits of a data counter, 1 to 64; a start's sequence number has as many, up to 32. Counts are kept modulo this
+    /// and compared by signed difference.
+    pub counter_bits: u32,
+    /// The most threads of a block, a multiple of 32.
+    pub threads: u32,
+    /// Packs that a thread has in flight, at least 1; a step of more sources loads one of each.
+    pub loads: u32,
+}
+
+impl Default for Widths {
+    fn default() -> Widths {
+        Widths { counter_bits: 64, threads: 1024, loads: 8 }
+    }
+}
+
+impl Widths {
+    /// What tests take: counters that wrap after 256 signals, blocks of two warps, two packs in flight. A chunk of 3 KiB
+    /// then goes through the unrolled loop of a copy and through its rest.
+    pub const SMALL: Widths = Widths { counter_bits: 8, threads: 64, loads: 2 };
+
+    /// Bits of a start's sequence number.
+    pub fn sequence_bits(&self) -> u32 {
+        self.counter_bits.min(32)
+    }
+
+    /// A count as a data counter of this width holds it.
+    pub fn wrapped(&self, count: u64) -> u64 {
+        count & (u64::MAX >> (64 - self.counter_bits.clamp(1, 64)))
+    }
+
+    /// Signals of one counter that a call may have. A writer may be one call ahead of the waiter, never two; their
+    /// difference must stay below half of what the counter counts.
+    pub fn most_signals(&self) -> u64 {
+        1 << (self.counter_bits.clamp(2, 64) - 2)
+    }
+
+    /// The kernel in these widths.
+    ///
+    /// # Errors
+    /// Widths out of range, and calls with more signals than the counters can tell apart.
+    pub fn apply(self, kernel: Kernel) -> Result<Kernel, Vec<Diagnostic>> {
+        let refuse =
+            |message: String, help: &str| Diagnostic::new(Check::Unsupported, None, message).help(help);
+        let mut problems = Vec::new();
+        if !(2..=64).contains(&self.counter_bits) {
+            let message = format!("a counter cannot have {} bits", self.counter_bits);
+            problems.push(refuse(message, "choose 2 to 64"));
+        }
+        if self.threads < 32 || !self.threads.is_multiple_of(32) || self.loads == 0 {
+            let message = format!("blocks of {} threads with {} loads in flight", self.threads, self.loads);
+            problems.push(refuse(message, "choose a multiple of 32 threads, and at least one load"));
+        }
+        let links = kernel.classes.iter().flat_map(|class| &class.links);
+        let most = u64::from(links.map(|links| links.advance).max().unwrap_or(0));
+        if most > self.most_signals() {
+            let Widths { counter_bits, .. } = self;
+            let message = format!("a call of {} has {most} signals of one counter", kernel.name);
+            problems.push(
+                refuse(message, "choose wider counters")
+                    .note(format!("counters of {counter_bits} bits tell {} apart", self.most_signals())),
+            );
+        }
+        let threads = kernel.threads.min(self.threads);
+        if problems.is_empty() { Ok(Kernel { threads, widths: self, ..kernel }) } else { Err(problems) }
+    }
+
+    /// The constants that device code takes them from.
+    pub(crate) fn text(&self) -> String {
+        format!(
+            "namespace quadrille {{\n\nconstexpr unsigned COUNTER_BITS = {};  // of a data counter\n\
+             constexpr unsigned SEQUENCE_BITS = {};  // of a start's sequence number\n\
+             constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\n}}  // namespace quadrille\n",
+            self.counter_bits,
+            self.sequence_bits(),
+            self.loads
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_wrap_at_their_width() {
+        let bits = |counter_bits| Widths { counter_bits, ..Widths::default() };
+        assert_eq!(bits(8).wrapped(257), 1);
+        assert_eq!(bits(64).wrapped(u64::MAX), u64::MAX);
+        assert_eq!((bits(8).sequence_bits(), bits(64).sequence_bits()), (8, 32));
+        assert_eq!((bits(8).most_signals(), bits(64).most_signals()), (64, 1 << 62));
+    }
+}

@@ -1,0 +1,164 @@
+//! Mutants of the device code and of what the emitter makes of a program: each drops or weakens one thing that orders,
+//! in the text, and is compiled and run like any kernel, three calls among other kernels, under the memory model. Each is
+//! caught: as a race, by a hang, by a wrong result. A table on the standard error says how.
+
+mod rules;
+mod run;
+mod text;
+
+use rules::{Mutant, mutants};
+use run::{NO_KERNEL, Program, Verdict};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::Mutex;
+
+/// Programs whose own text is mutated in the suite: a ring, with signals one after the other; one with signals to every
+/// peer; one with several thread blocks a rank.
+const SUITE: [(&str, u32); 3] =
+    [("ring_all_reduce", 3), ("two_shot_all_reduce", 3), ("pairwise_all_to_all", 3)];
+
+/// Why a mutant is as good as what ships, where it is; for those alone that nothing has caught.
+///
+/// - A status record is read by the host, after the GPUs have stopped.
+/// - A barrier between two moves orders nothing where all operands lie alike modulo 16 bytes, as those of one buffer do in
+///   place: both moves then give every byte to the same thread. Lowering does not know how operands lie.
+fn excuse(mutant: &Mutant, in_place: bool) -> Option<&'static str> {
+    let Mutant { rule, function, neighbours, .. } = mutant;
+    let is_move = |name: &String| name.starts_with("move");
+    match function.as_deref() {
+        Some("record") => Some("read by the host"),
+        None if in_place && rule == "drop block_sync" && neighbours.iter().all(is_move) => {
+            Some("same threads")
+        }
+        _ => None,
+    }
+}
+
+/// One line of the table.
+struct Row {
+    program: String,
+    in_place: bool,
+    mutant: Mutant,
+    verdict: Option<Verdict>,
+}
+
+impl Row {
+    fn survives(&self) -> bool {
+        self.verdict.is_none() && excuse(&self.mutant, self.in_place).is_none()
+    }
+}
+
+#[test]
+fn no_mutant_of_the_device_code_survives() {
+    let programs: Vec<Program> = SUITE.map(|(name, ranks)| Program::new(name, ranks)).into();
+    judge(&programs, SEEDS);
+}
+
+#[test]
+#[ignore = "takes an hour: the text of every program is mutated"]
+fn no_mutant_of_any_program_survives() {
+    judge(&Program::all(3), 3 * SEEDS);
+}
+
+/// Interleavings that a mutant is tried under before it counts as survivor.
+const SEEDS: u64 = 8;
+
+/// Runs all mutants: of device code on any of the programs, of a program's own text on itself.
+fn judge(programs: &[Program], seeds: u64) {
+    for program in programs {
+        // What is not mutated is right: a verdict is the mutation's.
+        for seed in 0..seeds {
+            let verdict = program.run(&program.cuda.text, seed);
+            assert!(verdict.is_none(), "{}, seed {seed}: {}", program.name, verdict.unwrap_or_default());
+        }
+    }
+    let mut work = Vec::new();
+    for (number, program) in programs.iter().enumerate() {
+        let device = program.cuda.text[..program.cuda.device_bytes].lines().count() as u32;
+        for mutant in mutants(&program.cuda.text, program.cuda.device_bytes) {
+            // Device code is the same in all texts.
+            if mutant.line > device || number == 0 {
+                work.push((number, mutant));
+            }
+        }
+    }
+    assert!(work.len() > 20, "the rules find {} mutants", work.len());
+    let work = Mutex::new(work.into_iter());
+    let rows = Mutex::new(Vec::new());
+    let next = || work.lock().unwrap().next();
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some((number, mutant)) = next() {
+                    let row = tried(programs, number, mutant, seeds);
+                    rows.lock().unwrap().push((number, row));
+                }
+            });
+        }
+    });
+    let mut rows = rows.into_inner().unwrap();
+    rows.sort_by(|(a, x), (b, y)| {
+        (a, x.mutant.line, &x.mutant.rule).cmp(&(b, y.mutant.line, &y.mutant.rule))
+    });
+    let rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
+    // Not by the macro: the table is shown whether the test passes or not.
+    let _ = std::io::stderr().write_all(table(&rows).as_bytes());
+    let failed = |row: &&Row| row.verdict.as_deref().is_some_and(|verdict| verdict.starts_with(NO_KERNEL));
+    assert_eq!(rows.iter().filter(failed).count(), 0, "the rules make texts that do not compile");
+    let survivors = rows.iter().filter(|row| row.survives()).count();
+    assert_eq!(survivors, 0, "mutants survive; see the table");
+}
+
+fn tried(programs: &[Program], number: usize, mutant: Mutant, seeds: u64) -> Row {
+    let own = &programs[number];
+    let in_device = mutant.function.is_some();
+    for seed in 0..seeds {
+        for program in if in_device { programs } else { std::slice::from_ref(own) } {
+            let body = &program.cuda.text[program.cuda.device_bytes..];
+            let text = match in_device {
+                true => {
+                    let changed = mutant.text.len() - (own.cuda.text.len() - own.cuda.device_bytes);
+                    [&mutant.text[..changed], body].concat()
+                }
+                false => mutant.text.clone(),
+            };
+            if let Some(verdict) = program.run(&text, seed) {
+                let (name, in_place) = (program.name.clone(), program.shape.in_place);
+                return Row { program: name, in_place, mutant, verdict: Some(verdict) };
+            }
+        }
+    }
+    Row { program: own.name.clone(), in_place: own.shape.in_place, mutant, verdict: None }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut table = String::new();
+    for row in rows {
+        let Row { program, in_place, mutant, verdict } = row;
+        let Mutant { rule, line, before, function, .. } = mutant;
+        let how = match (verdict, excuse(mutant, *in_place)) {
+            (Some(verdict), _) => verdict.clone(),
+            (None, Some(why)) => format!("equivalent: {why}"),
+            (None, None) => "SURVIVES".to_owned(),
+        };
+        let place = function.as_deref().unwrap_or("the kernel");
+        let _ = writeln!(table, "{program:<20} {rule:<44} {how:<28} {place}, line {line}: {before}");
+    }
+    let count = |what: &str| {
+        rows.iter().filter(|row| row.verdict.as_deref().is_some_and(|v| v.starts_with(what))).count()
+    };
+    let _ = writeln!(
+        table,
+        "{} mutants: {} races, {} hangs, {} wrong results, {} others, {} not caught",
+        rows.len(),
+        count("race"),
+        count("hang"),
+        count("wrong"),
+        rows.iter().filter(|row| row.verdict.is_some()).count()
+            - count("race")
+            - count("hang")
+            - count("wrong"),
+        rows.iter().filter(|row| row.verdict.is_none()).count()
+    );
+    table
+}

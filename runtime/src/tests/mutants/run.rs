@@ -1,0 +1,156 @@
+//! A mutated text, run.
+
+use crate::chain::Link;
+use crate::data::{Message, Pattern};
+use crate::error::Error;
+use crate::failure::Cause;
+use crate::kernel::Kernel;
+use crate::nvrtc;
+use crate::tests::provide;
+use crate::world::{Options, World};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::domain::Domain;
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::emit::Cuda;
+use quadrille_compiler::kind::Shape;
+use quadrille_compiler::widths::Widths;
+use quadrille_vgpu::{Check, Fault, Policy, Stale};
+use std::path::{Path, PathBuf};
+
+/// How a mutant was caught.
+pub(super) type Verdict = String;
+
+/// A program of the tree, with its kernel for one world size.
+pub(super) struct Program {
+    pub(super) name: String,
+    pub(super) cuda: Cuda,
+    pub(super) shape: Shape,
+    divisible: bool,
+    /// Of each of the calls.
+    messages: Vec<(Message, Vec<Vec<u8>>)>,
+}
+
+/// What is said of a text that no kernel can be made of.
+pub(super) const NO_KERNEL: &str = "no kernel";
+
+/// Elements of a unit in the calls: chunks with tails, and with less than a pack.
+const COUNTS: [u64; 3] = [333, 333, 21];
+
+/// Elements by which windows begin behind an aligned address: all alike, and the output unlike the input.
+const SHIFTS: [[u64; 2]; 2] = [[0, 0], [0, 1]];
+
+const DTYPE: DType = DType::F32;
+
+/// After so many instructions of warps a run that goes on is taken for one that hangs. A right one has a thousandth.
+const LIMIT: u64 = 50_000_000;
+
+impl Program {
+    /// The program of the file of that name.
+    pub(super) fn new(name: &str, ranks: u32) -> Program {
+        let found = Self::found(ranks).into_iter().find(|program| program.name == name);
+        found.unwrap_or_else(|| panic!("there is no program {name} for {ranks} ranks"))
+    }
+
+    /// Every program of the tree that runs on so many ranks.
+    pub(super) fn all(ranks: u32) -> Vec<Program> {
+        Self::found(ranks)
+    }
+
+    fn found(ranks: u32) -> Vec<Program> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut programs = Vec::new();
+        for folder in ["examples", "tests/programs"] {
+            let mut files: Vec<PathBuf> =
+                root.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+            files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+            files.sort();
+            for file in files {
+                let text = std::fs::read_to_string(&file).unwrap();
+                let collectives = quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap();
+                programs.extend(collectives.iter().filter_map(|collective| Self::of(collective, ranks)));
+            }
+        }
+        programs
+    }
+
+    fn of(collective: &Collective, ranks: u32) -> Option<Program> {
+        let program = collective.program(ranks).ok()?;
+        let cuda = collective.cuda_in(&Domain::full_mesh(ranks), DTYPE, RedOp::Sum, Widths::SMALL).ok()?;
+        let messages = COUNTS.iter().enumerate().map(|(shift, &count)| {
+            let chunks = if program.divisible { u64::from(program.shape.chunks) } else { 1 };
+            let message = Message::new(&program, count.next_multiple_of(chunks), DTYPE);
+            let inputs = message.inputs(Pattern::OneHot { shift: shift as u32 });
+            (message, inputs)
+        });
+        Some(Program {
+            name: collective.name.clone(),
+            cuda,
+            shape: program.shape,
+            divisible: program.divisible,
+            messages: messages.collect(),
+        })
+    }
+
+    /// Runs the calls with another text in one interleaving; `None` if nothing is wrong.
+    pub(super) fn run(&self, text: &str, seed: u64) -> Option<Verdict> {
+        provide();
+        let options = Options {
+            seed: Some(seed),
+            check: Some(Check { races: true, stale: Stale::All }),
+            policy: [Policy::Random, Policy::RoundRobin][(seed % 2) as usize],
+            widths: Widths::SMALL,
+            // The second of the three calls wraps.
+            counted: u64::MAX - 1,
+            instruction_limit: Some(LIMIT),
+            ..Options::default()
+        };
+        let world = World::virtual_gpus_with(self.shape.ranks, options).unwrap();
+        world.keep_kernels(cache());
+        let session = world.session().unwrap();
+        let cuda = Cuda { text: text.to_owned(), ..self.cuda.clone() };
+        let compiled = world.shared.cache().compile(self.name.clone(), self.shape, self.divisible, cuda);
+        let loaded = match compiled {
+            Ok((loaded, _)) => loaded,
+            Err(error) => return Some(format!("{NO_KERNEL}: {error}")),
+        };
+        let kernels: Vec<Kernel> =
+            session.communicators().iter().map(|communicator| communicator.kernel(loaded.clone())).collect();
+        let links: Vec<Link<'_>> =
+            self.messages.iter().map(|(_, inputs)| Link { kernels: kernels.clone(), inputs }).collect();
+        let batch = match session.chain(&links, SHIFTS[(seed / 2 % 2) as usize]) {
+            Ok(batch) => batch,
+            Err(error) => return Some(verdict(&error)),
+        };
+        for ((message, inputs), outputs) in self.messages.iter().zip(&batch.outputs) {
+            let comparison = message.compare(&message.reference(RedOp::Sum, inputs), outputs);
+            if comparison.wrong > 0 {
+                return Some(format!("wrong: {} elements", comparison.wrong));
+            }
+        }
+        None
+    }
+}
+
+fn verdict(error: &Error) -> Verdict {
+    let Error::Failed(failure) = error else { return format!("refused: {error}") };
+    match &failure.cause {
+        Cause::Hang { .. } => "hang".to_owned(),
+        Cause::Race { fault, .. } => match &**fault {
+            Fault::Race(race) => format!("race: {:?}", race.reason),
+            _ => "slot-reuse".to_owned(),
+        },
+        Cause::Mismatch { .. } => "mismatch".to_owned(),
+        Cause::Kernel { fault, .. } => match &**fault {
+            Fault::InstructionLimit { .. } => "hang: goes on for ever".to_owned(),
+            fault => fault.to_string().split([':', ',']).next().unwrap_or_default().to_owned(),
+        },
+        other => format!("{other:?}"),
+    }
+}
+
+/// Compiled mutants, from run to run.
+fn cache() -> nvrtc::Cache {
+    let program = std::env::current_exe().unwrap();
+    let target = program.ancestors().nth(3).unwrap();
+    nvrtc::Cache::new(target.join("tmp/mutants"))
+}
