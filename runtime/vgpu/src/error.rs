@@ -435,6 +435,12 @@ pub enum RequestError {
         /// Why.
         reason: &'static str,
     },
+    /// A clock that cannot be had.
+    #[error("clock: {reason}")]
+    Clock {
+        /// Why.
+        reason: &'static str,
+    },
     /// An address that does not begin a live allocation.
     #[error("address {address:#x} does not begin a live allocation")]
     Free {

@@ -57,12 +57,15 @@
 #![expect(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
 mod access;
+mod agenda;
 mod alu;
 mod ast;
 mod block;
 mod board;
 mod carry;
 mod cfg;
+mod class;
+mod clock;
 mod convert;
 mod decode;
 mod error;
@@ -89,6 +92,10 @@ mod tally;
 mod warp;
 mod worker;
 
+pub use class::Class;
+pub use clock::{
+    BlockTimes, ClockOptions, Gpu, LinkUse, Message, Picoseconds, Span, Timeline, Timing, Topology, Wires,
+};
 pub use error::{
     AccessKind, BadAccess, Fault, Near, Place, PtxError, PtxProblem, PtxProblemKind, RequestError,
     SourceLine, Space,
@@ -98,4 +105,4 @@ pub use launch::Launch;
 pub use machine::{Config, Execution, Machine, Outcome, Policy, Statistics, Status};
 pub use model::{Check, Layout, Party, Race, RaceReason, SlotReuse, Stale};
 pub use module::Module;
-pub use tally::LinkStatistics;
+pub use tally::{Accesses, ClassCount, LinkStatistics, Waits};

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::agenda::Agenda;
 use crate::block::{BARRIERS, BarrierState, Block, Shape};
 use crate::board::{Board, Stop, StopOnPanic};
 use crate::error::Fault;
@@ -30,7 +31,7 @@ pub(crate) struct Shared<'r> {
 #[derive(Debug)]
 pub(crate) struct Worker {
     number: usize,
-    random: Random,
+    pub(crate) random: Random,
     /// The worker's ranks, ascending, and the launches of each; the first is running.
     pub(crate) queues: Vec<(usize, VecDeque<Prepared>)>,
     pub(crate) blocks: Vec<Option<Block>>,
@@ -38,6 +39,9 @@ pub(crate) struct Worker {
     /// Blocks started.
     started: u32,
     pub(crate) tally: Tally,
+    /// For runs with a clock.
+    pub(crate) agenda: Agenda,
+    timed: bool,
 }
 
 impl Worker {
@@ -52,6 +56,8 @@ impl Worker {
             warps: Vec::new(),
             started: 0,
             tally: Tally::new(config.ranks),
+            agenda: Agenda::default(),
+            timed: config.clock.is_some(),
         }
     }
 
@@ -88,8 +94,13 @@ impl Worker {
         let (mut quiet, mut epoch) = (0u32, board.epoch(self.number, &self.tally));
         let quiet_rounds = if board.alone() { QUIET_ROUNDS } else { QUIET_ROUNDS_OF_MANY };
         let mut ballot = board.ballot();
+        let mut listed = false;
         loop {
-            self.start_blocks(config, &mut observer);
+            let started = self.start_blocks(config, &mut observer);
+            if self.timed && (started || !listed) {
+                self.list_warps(config.policy, &mut observer);
+                listed = true;
+            }
             if self.warps.is_empty() {
                 return Ok(());
             }
@@ -101,9 +112,20 @@ impl Worker {
             }
             self.tally.rounds += 1;
             let mut ran = 0;
-            for &w in &order {
+            for &in_turn in &order {
+                let w = match self.timed {
+                    true => match self.next_due(&mut observer) {
+                        Some(due) => due,
+                        None => break,
+                    },
+                    false => in_turn,
+                };
                 let quantum = self.random.below(u64::from(config.quantum.max(1))) as u32 + 1;
-                ran += self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
+                let done = self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
+                ran += done;
+                if self.timed {
+                    self.had_turn(w, done, config.policy, &mut observer);
+                }
                 if let Some(address) = self.tally.watch_hit {
                     self.retire(&mut observer);
                     return Err(Stop::Watched(address));
@@ -119,6 +141,7 @@ impl Worker {
                 }
             }
             let ended = self.retire(&mut observer);
+            listed &= !ended;
             self.tally.epoch += u64::from(ended);
             board.publish(self.number, &self.tally);
             let now = board.epoch(self.number, &self.tally);
@@ -163,6 +186,7 @@ impl Worker {
             observer: observer.as_mut().map(|o| &mut **o as _),
             block,
             suspect,
+            timed: self.timed,
         };
         let ran = match warp.run(&mut cx, quantum) {
             Ok(ran) => ran,
@@ -212,8 +236,13 @@ impl Worker {
         self.warps.len() != before
     }
 
-    /// Starts blocks where there is room for them.
-    fn start_blocks(&mut self, config: &Config, observer: &mut Option<&mut (dyn Observer + 'static)>) {
+    /// Starts blocks where there is room for them; says whether there were any.
+    fn start_blocks(
+        &mut self,
+        config: &Config,
+        observer: &mut Option<&mut (dyn Observer + 'static)>,
+    ) -> bool {
+        let before = self.warps.len();
         for (rank, queue) in &mut self.queues {
             let Some(launch) = queue.front_mut() else { continue };
             let room = config.resident_blocks.map_or(u64::MAX, |n| n.max(1) as u64);
@@ -256,5 +285,6 @@ impl Worker {
                 self.blocks[slot] = Some(block);
             }
         }
+        self.warps.len() != before
     }
 }

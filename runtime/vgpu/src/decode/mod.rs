@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::class::Class;
 use crate::ast::{AstFunction, AstInst, AstModule, Operand, Statement, StatementKind, Ty, Var};
 use crate::cfg::find_meeting_points;
 use crate::error::{PtxProblem, PtxProblemKind, SourceLine, Space};
@@ -393,7 +394,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
 
     fn push(&mut self, op: Op) {
         let Decoder { guard, line, loc, weight, .. } = *self;
-        self.out.code.push(Inst { op, guard, meet: NEVER, line, loc, weight });
+        let class = Class::of(&op);
+        self.out.code.push(Inst { op, guard, meet: NEVER, line, loc, class, weight });
         self.weight = 0;
     }
 
@@ -428,8 +430,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "prefetch" | "prefetchu" | "griddepcontrol" | "discard" | "applypriority" | "pmevent"
             | "setmaxnreg" | "createpolicy" => self.hint(inst),
             "nanosleep" => {
-                self.src(inst, 0, Bank::B32)?;
-                self.push(Op::Nanosleep);
+                let time = self.src(inst, 0, Bank::B32)?;
+                self.push(Op::Nanosleep(time));
                 Ok(())
             }
             _ => self.arithmetic(inst),
