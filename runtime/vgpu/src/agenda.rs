@@ -43,10 +43,7 @@ impl Worker {
     }
 
     /// The warp that goes on next.
-    pub(crate) fn next_due(
-        &mut self,
-        observer: &mut Option<&mut (dyn Observer + 'static)>,
-    ) -> Option<usize> {
+    pub(crate) fn next_due(&mut self, observer: &mut Option<&mut (dyn Observer + 'static)>) -> Option<usize> {
         let Reverse((now, _, w)) = self.agenda.due.pop()?;
         self.agenda.listed[w] = false;
         let until = self.agenda.due.peek().map_or(Picoseconds::MAX, |Reverse((due, ..))| *due);

@@ -84,9 +84,12 @@ impl LinkStatistics {
         kinds.into_iter().flat_map(move |kind| {
             [false, true].into_iter().flat_map(move |strong| {
                 let widths = counts[kind as usize][usize::from(strong)].iter().enumerate();
-                widths
-                    .filter(|(_, count)| **count > 0)
-                    .map(move |(log, &count)| Accesses { kind, strong, bytes: 1 << log, count })
+                widths.filter(|(_, count)| **count > 0).map(move |(log, &count)| Accesses {
+                    kind,
+                    strong,
+                    bytes: 1 << log,
+                    count,
+                })
             })
         })
     }

@@ -3,12 +3,15 @@
 mod common;
 
 use common::{Gpu, kernel};
-use quadrille_vgpu::{ClockOptions, Config, Execution, Gpu as GpuModel, Machine, Outcome, RequestError, Topology, Wires};
+use quadrille_vgpu::{
+    ClockOptions, Config, Execution, Gpu as GpuModel, Machine, Outcome, RequestError, Topology, Wires,
+};
 
 /// Links that are slow beside everything else, without headers: beta is 10 GB/s, alpha 1000 ns.
 fn slow() -> Topology {
     let h100 = Topology::dgx_h100();
-    let wires = Wires { latency_ns: 1000.0, link_gbps: 10.0, port_gbps: 1000.0, shared_gbps: None, packet_bytes: 0 };
+    let wires =
+        Wires { latency_ns: 1000.0, link_gbps: 10.0, port_gbps: 1000.0, shared_gbps: None, packet_bytes: 0 };
     Topology { name: "slow links".into(), gpu: GpuModel { ..h100.gpu }, wires }
 }
 
@@ -26,9 +29,9 @@ fn near(found: f64, expected: f64, percent: f64) {
     assert!(off <= percent, "{found:.1} ns, expected {expected:.1} ns within {percent}%");
 }
 
-/// Stores 16 bytes a lane, `%r3` times, to what the parameter points to.
+/// Stores 16 bytes a lane, so many times, to where the block's entry in a table points.
 const PUT: &str = "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r4, 0;\n\
-    mov.u32 %r5, %ctaid.x; mul.lo.u32 %r6, %r2, ROUNDS; mul.lo.u32 %r5, %r5, %r6; add.u32 %r1, %r1, %r5;\n\
+    mov.u32 %r5, %ctaid.x; mul.wide.u32 %rd4, %r5, 8; add.u64 %rd4, %rd4, %rd1; ld.global.u64 %rd1, [%rd4];\n\
     mul.wide.u32 %rd2, %r1, 16; add.u64 %rd1, %rd1, %rd2; mul.wide.u32 %rd3, %r2, 16;\n\
     L: st.global.v4.u32 [%rd1], {%r1, %r1, %r1, %r1}; add.u64 %rd1, %rd1, %rd3; add.u32 %r4, %r4, 1;\n\
     setp.lt.u32 %p1, %r4, ROUNDS; @%p1 bra L;";
@@ -36,11 +39,16 @@ const PUT: &str = "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r4, 0;\n\
 /// `pairs` of ranks: the first stores to the second.
 fn put(topology: Topology, ranks: usize, pairs: &[(usize, usize)], rounds: u32) -> f64 {
     let mut g = Gpu::new(&kernel(&PUT.replace("ROUNDS", &rounds.to_string())), config(topology, ranks));
-    for &(from, to) in pairs {
-        let at = g.alloc(to, "target", u64::from(rounds) * 256 * 16);
-        g.launch(from, "k", 1, 256, &[&at]);
+    for rank in 0..ranks {
+        let to = pairs.iter().filter(|(from, _)| *from == rank).map(|&(_, to)| to);
+        let targets: Vec<u64> = to.map(|to| g.alloc(to, "target", u64::from(rounds) * 256 * 16)).collect();
+        if !targets.is_empty() {
+            let table = g.upload(rank, "table", &targets);
+            g.launch(rank, "k", targets.len() as u32, 256, &[&table]);
+        }
     }
-    nanoseconds(&g.run())
+    // The table takes a load.
+    nanoseconds(&g.run()) - 480.0 / 1.98
 }
 
 #[test]
@@ -95,8 +103,8 @@ fn loads_are_in_flight_until_the_first_instruction_that_needs_one() {
     near(loads(false, false), latency, 10.0);
     near(loads(true, false), 4.0 * latency, 10.0);
     // There and back.
-    near(loads(false, true), 2000.0 + latency, 3.0);
-    near(loads(true, true), 4.0 * (2000.0 + latency), 3.0);
+    near(loads(false, true), 2000.0 + latency / 2.0, 3.0);
+    near(loads(true, true), 4.0 * (2000.0 + latency / 2.0), 3.0);
 }
 
 /// Rank 0 stores a flag, after `before`; rank 1 polls it, then says at what time it has it.
@@ -124,9 +132,6 @@ fn a_flag_hop_takes_a_store_and_half_a_poll() {
     let poll = 260.0 / 1.98;
     let (outcome, time) = hop("");
     near(time, 1000.0 + poll / 2.0, 3.0);
-    // It polled all the while, and saw the store once.
-    let waits = outcome.statistics.waits;
-    assert!((5..20).contains(&waits.polls) && waits.empty_polls + 2 == waits.polls, "{waits:?}");
     let timeline = outcome.timing.unwrap().timeline.unwrap();
     let [message] = timeline.messages[..] else { panic!("{:?}", timeline.messages) };
     assert_eq!((timeline.blocks[message.from].rank, timeline.blocks[message.to].rank), (0, 1));
@@ -135,8 +140,11 @@ fn a_flag_hop_takes_a_store_and_half_a_poll() {
     let (_, time) = hop("mov.u32 %r1, 5; st.global.u32 [%rd1+32], %r1;");
     near(time, 3000.0 + poll / 2.0, 3.0);
     // The clock of the sender.
-    let (_, time) = hop("mov.u32 %r1, 50000; nanosleep.u32 %r1;");
+    let (outcome, time) = hop("mov.u32 %r1, 50000; nanosleep.u32 %r1;");
     near(time, 50_000.0 + 1000.0 + poll / 2.0, 1.0);
+    // It polled until the store was on its way, and saw it once.
+    let waits = outcome.statistics.waits;
+    assert!((300..400).contains(&waits.polls) && waits.empty_polls + 2 == waits.polls, "{waits:?}");
 }
 
 #[test]
@@ -157,7 +165,8 @@ fn clocks_follow_virtual_time() {
 fn an_sm_issues_so_many_instructions_a_cycle_and_a_barrier_waits_for_the_last_warp() {
     // 1000 rounds of 8 independent additions of floats and 3 instructions of the loop.
     let adds: String = (1..9).map(|f| format!("add.f32 %f{f}, %f{f}, 0f3F800000;\n")).collect();
-    let body = format!("mov.u32 %r1, 0;\nL: {adds}add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 1000; @%p1 bra L;");
+    let body =
+        format!("mov.u32 %r1, 0;\nL: {adds}add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 1000; @%p1 bra L;");
     let run = |threads: u32, blocks: u32| {
         let mut g = Gpu::new(&kernel(&body), config(slow(), 1));
         g.launch(0, "k", blocks, threads, &[&0u64]);
@@ -244,7 +253,16 @@ fn ring(topology: Topology, ranks: usize, bytes: u32, seed: u64) -> (f64, Outcom
             "ring",
             1,
             1024,
-            &[&data[r], &boxes[r], &boxes[next], &flags[r], &flags[next], &chunk, &(r as u32), &(ranks as u32)],
+            &[
+                &data[r],
+                &boxes[r],
+                &boxes[next],
+                &flags[r],
+                &flags[next],
+                &chunk,
+                &(r as u32),
+                &(ranks as u32),
+            ],
         );
     }
     let outcome = g.run();
@@ -257,13 +275,14 @@ fn ring(topology: Topology, ranks: usize, bytes: u32, seed: u64) -> (f64, Outcom
 
 #[test]
 fn a_ring_all_reduce_comes_near_its_closed_form() {
-    // alpha of a step: the last data arrive, are acknowledged, and the flag follows; a poll, barriers.
+    // alpha of a step: the last data arrive, are acknowledged, and the flag follows.
     let alpha = 3000.0;
+    let topology = Topology { wires: Wires { link_gbps: 2.0, ..slow().wires }, ..slow() };
     for (ranks, bytes) in [(2, 1 << 19), (4, 1 << 20), (8, 1 << 20)] {
         let n = f64::from(ranks as u32);
         let steps = 2.0 * (n - 1.0);
-        let expected = steps / n * f64::from(bytes) / 10.0 + steps * alpha;
-        near(ring(slow(), ranks, bytes, 0).0, expected, 10.0);
+        let expected = steps / n * f64::from(bytes) / 2.0 + steps * alpha;
+        near(ring(topology.clone(), ranks, bytes, 0).0, expected, 5.0);
     }
 }
 
@@ -283,7 +302,13 @@ fn links_in_use_carry_the_bytes_that_were_counted() {
     for link in timeline.links {
         // Flags are charged for a sector.
         let stored = outcome.statistics.link(link.from, link.to).bytes_stored;
-        let flags: u64 = outcome.statistics.link(link.from, link.to).accesses().filter(|a| a.strong).map(|a| a.count).sum();
+        let flags: u64 = outcome
+            .statistics
+            .link(link.from, link.to)
+            .accesses()
+            .filter(|a| a.strong)
+            .map(|a| a.count)
+            .sum();
         assert_eq!(link.bytes.iter().sum::<u64>(), stored + flags * (32 - 8));
         assert_eq!((stored - flags * 8, flags), (6 * (1 << 14), 6));
         assert_eq!(link.to, (link.from + 1) % 4);
@@ -301,7 +326,8 @@ fn hangs_are_found_and_watched_stores_stop_the_clock() {
     g.launch(1, "k", 1, 32, &[&flag]);
     assert!(g.fault().to_string().contains("flag"), "a hang");
 
-    let mut g = Gpu::new(&kernel("mov.u32 %r1, 1; st.global.u32 [%rd1], %r1; nanosleep.u32 100;"), config(slow(), 1));
+    let mut g =
+        Gpu::new(&kernel("mov.u32 %r1, 1; st.global.u32 [%rd1], %r1; nanosleep.u32 100;"), config(slow(), 1));
     let at = g.alloc(0, "watched", 4);
     g.machine.watch(at, 4);
     g.launch(0, "k", 1, 1, &[&at]);

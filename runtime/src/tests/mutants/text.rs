@@ -101,7 +101,9 @@ impl Call<'_> {
     pub(super) fn is_statement(&self, text: &str) -> bool {
         let mut before = text[..self.range.start].trim_end();
         // A comment stands between.
-        while let Some(line) = before.rfind('\n').filter(|&line| before[line..].trim_start().starts_with("//")) {
+        while let Some(line) =
+            before.rfind('\n').filter(|&line| before[line..].trim_start().starts_with("//"))
+        {
             before = before[..line].trim_end();
         }
         before.ends_with([';', '{', '}']) && text[self.range.end..].starts_with(';')

@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::class::Class;
 use crate::ast::{AstFunction, AstInst, AstModule, Operand, Statement, StatementKind, Ty, Var};
 use crate::cfg::find_meeting_points;
+use crate::class::Class;
 use crate::error::{PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::isa::{FRAME_PARAMS, Function, Inst, Layout, NEVER, Op, Param, PredOperand, Preset};
 use crate::regs::{Bank, NO_REG, Reg};
