@@ -143,12 +143,13 @@ impl World {
     }
 
     /// Other virtual GPUs that behave as this world's, on one core (seed 0 unless given), and tell by a virtual clock how
-    /// long calls would take on real ones ([`Statistics::timeline`]). They share what has been loaded.
+    /// long calls would take on real ones ([`Statistics::timeline`]). Their loads give the newest value, whatever this
+    /// world checks. They share what has been loaded.
     ///
     /// # Errors
     /// [`Error::Machine`] where the topology makes no sense, or there is no memory for them.
     pub fn with_clock(&self, clock: ClockOptions) -> Result<World, Error> {
-        let options = self.shared.options;
+        let options = Options { check: None, ..self.shared.options };
         World::new(self.ranks(), options, Some(clock), Arc::clone(&self.shared.cache))
     }
 

@@ -63,7 +63,8 @@ const CLOCK: &str = "virtual time: a prediction by the model of the topology, no
 pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
     let collective = sim.setting.apply(source::load(&sim.file)?)?;
     let ranks = ranks::one(&collective, sim.ranks)?;
-    let options = WorldOptions { seed: Some(sim.seed), ..WorldOptions::default() };
+    let check = Some(Check { races: true, stale: Stale::All });
+    let options = WorldOptions { seed: Some(sim.seed), check, ..WorldOptions::default() };
     let world = World::virtual_gpus_with(ranks, options)?;
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
@@ -91,7 +92,7 @@ pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
     }
     let inputs = message.inputs_for(op, Pattern::OneHot { shift: sim.seed as u32 });
     let call = Call { job: Job { collective, dtype, op, inputs: &inputs }, message: &message };
-    call.check(sim, ranks, out)?;
+    call.check(sim, &world, out)?;
     let topology = Topology::preset(&sim.topology).unwrap_or_else(Topology::dgx_h100);
     let clocked = world.with_clock(ClockOptions { topology, timeline: true })?;
     let progress = Progress::start("a call on virtual GPUs with a clock".into());
@@ -136,20 +137,12 @@ impl From<Error> for Problem {
 
 impl Call<'_> {
     /// Tries interleavings under the memory model.
-    fn check(&self, sim: &Sim, ranks: u32, out: &mut Output) -> Result<(), Failure> {
+    fn check(&self, sim: &Sim, world: &World, out: &mut Output) -> Result<(), Failure> {
         let Sim { seed, seeds, .. } = *sim;
         let end = seed.saturating_add(seeds);
-        let check = Some(Check { races: true, stale: Stale::All });
-        let world = World::virtual_gpus_with(
-            ranks,
-            WorldOptions { seed: Some(seed), check, ..WorldOptions::default() },
-        )?;
-        if let Some(cache) = nvrtc::Cache::from_env() {
-            world.keep_kernels(cache);
-        }
         let progress = Progress::start(format!("{seeds} interleavings on virtual GPUs"));
         let expected = self.message.reference(self.job.op, self.job.inputs);
-        let Explored { right, failed, .. } = explore(&world, seed..end, |world: &World| {
+        let Explored { right, failed, .. } = explore(world, seed..end, |world: &World| {
             let batch = world.session()?.run_among_kernels(&[self.job], [0, 0])?;
             let comparison = self.message.compare(&expected, &batch.outputs[0]);
             if comparison.wrong > 0 { Err(Problem::Wrong(comparison)) } else { Ok(()) }
