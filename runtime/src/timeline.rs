@@ -36,7 +36,8 @@ pub struct BlockTimeline {
     pub start: Picoseconds,
     /// When it ended.
     pub end: Picoseconds,
-    /// Its steps, one after the other: each lasts until the first warp begins the next one.
+    /// Its steps, one after the other: the block is at a step from when its last warp begins it until that holds for the
+    /// next one.
     pub steps: Vec<StepTimes>,
 }
 
@@ -48,7 +49,7 @@ pub struct StepTimes {
     pub step: u32,
     /// The statement it belongs to, with its place, or what else it is.
     pub what: String,
-    /// When its first warp began.
+    /// When its last warp began.
     pub start: Picoseconds,
     /// When the next step began, or its last warp ended.
     pub end: Picoseconds,
@@ -87,7 +88,6 @@ impl Timeline {
                 let (start, end) = (span.start, span.end.min(times.end));
                 steps.push(StepTimes { step, what: line.what.clone(), start, end });
             }
-            // Until the next one begins: slower warps are still at it.
             for i in 1..steps.len() {
                 steps[i - 1].end = steps[i].start;
             }

@@ -268,7 +268,7 @@ impl Machine {
     }
 
     /// Gives lines of a module's sources labels, for the timeline of a machine with a clock: blocks are at the label of
-    /// the line that their kernel last did something at, or called a function from. Lines without one go with what came
+    /// the line at which their kernel last accessed memory of a rank, came to a barrier or called a function. Lines without one go with what came
     /// before them.
     pub fn label_lines(&mut self, module: &Arc<Module>, label: impl Fn(&SourceLine) -> Option<u32>) {
         if let Some(clock) = &mut self.observers.clock {

@@ -84,6 +84,10 @@ impl Observer for Clock {
     }
 
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
+        // Compilers move what reads shared memory.
+        if touch.allocation.is_some() {
+            self.visit(touch.site.function, touch.site.pc);
+        }
         let order = touch.access.order;
         let releases = matches!(order, Order::Release | Order::AcqRel);
         if let Some(state) = self.blocks.get_mut(&self.current.block)
@@ -101,7 +105,6 @@ impl Observer for Clock {
     fn done(&mut self, touch: &Touch<'_>, _: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
         let Touch { site, kind, access, .. } = *touch;
         let strong = access.order != Order::Weak || kind == AccessKind::Atomic;
-        self.visit(site.function, site.pc);
         let (has, effect) = match touch.allocation {
             Some((owner, _)) if touch.space == Space::Global => {
                 let (back, effect) = self.transfer(touch, owner);

@@ -49,7 +49,7 @@ pub struct BlockTimes {
 pub struct Span {
     /// The label.
     pub label: u32,
-    /// When the first warp came there.
+    /// When the last of the warps that came there did.
     pub start: Picoseconds,
     /// When the last warp left.
     pub end: Picoseconds,

@@ -42,11 +42,11 @@ impl Watch {
         self
     }
 
-    /// Adds another warp's visits.
+    /// Adds another warp's visits: the block is where its last warp is.
     pub(super) fn join(&mut self, other: &Watch) {
         for (key, &(from, to)) in &other.visits {
             let visit = self.visits.entry(*key).or_insert((from, to));
-            *visit = (visit.0.min(from), visit.1.max(to));
+            *visit = (visit.0.max(from), visit.1.max(to));
         }
     }
 
@@ -54,7 +54,7 @@ impl Watch {
     pub(super) fn spans(&self) -> Vec<Span> {
         let span = |(&(label, _), &(start, end)): (&(u32, u32), &(u64, u64))| Span { label, start, end };
         let mut spans: Vec<Span> = self.visits.iter().map(span).collect();
-        spans.sort_by_key(|span| (span.start, span.end, span.label));
+        spans.sort_by_key(|span| (span.start, span.label, span.end));
         spans
     }
 }
