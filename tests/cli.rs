@@ -18,6 +18,8 @@ mod race;
 mod schema;
 #[path = "cli/setting.rs"]
 mod setting;
+#[path = "cli/sim.rs"]
+mod sim;
 
 use serde_json::Value;
 use std::ffi::OsStr;

@@ -8,9 +8,8 @@ use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, StatusRec
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_vgpu::{AccessKind, BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fmt;
-use std::path::Path;
+use std::sync::Arc;
 
 /// Why calls failed.
 #[derive(Clone, Debug)]
@@ -201,25 +200,19 @@ impl Context<'_> {
     fn at(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> At {
         let rank = Rank(rank as u32);
         let mut at = At { rank, block: ThreadBlock(block[0]), statement: None, line: source.map(|s| s.line) };
-        // NVRTC puts a folder before the name that it is given.
-        let program_at = |source: Option<&SourceLine>| {
-            let file = Path::new(&*source?.file).file_name();
-            let mut programs = self.calls(rank).map(|call| &*call.program);
-            programs.find(|program: &&Loaded| file == Some(OsStr::new(&program.file)))
-        };
-        let mut next = source;
-        while let Some(source) = next {
-            let program = program_at(Some(source));
-            if let Some(what) = program.and_then(|program| program.cuda.what(source.line)) {
-                at.statement = Some(what.to_owned());
-                at.line = Some(source.line);
-                break;
-            }
-            next = source.inlined_at.as_deref();
+        let found = source.and_then(|source| {
+            let line = |program: &Arc<Loaded>| Some((program.clone(), program.step_line(source)?.line));
+            self.calls(rank).find_map(|call| line(&call.program))
+        });
+        if let Some((program, line)) = found {
+            at.statement = program.cuda.what(line).map(str::to_owned);
+            at.line = Some(line);
         }
         if at.statement.is_none() {
             // Device code that was called, and it is not known from where.
-            at.statement = program_at(source).and_then(|program| program.only_statement().map(str::to_owned));
+            let within = |program: &&Loaded| source.is_some_and(|source| program.wrote(source));
+            let program = self.calls(rank).map(|call| &*call.program).find(within);
+            at.statement = program.and_then(|program| program.only_statement().map(str::to_owned));
         }
         at
     }

@@ -25,6 +25,8 @@ mod chain;
 
 mod explore;
 
+mod timeline;
+
 mod number;
 
 pub mod data;
@@ -45,6 +47,10 @@ pub use explore::{Explored, explore};
 pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
 pub use kernel::{Kernel, LoadTimes};
 pub use launch::{Call, Signature};
-pub use quadrille_vgpu::{Check, Policy, Stale};
+pub use quadrille_vgpu::{
+    AccessKind, Accesses, Check, Class, ClassCount, ClockOptions, LinkStatistics, LinkUse, Message,
+    Picoseconds, Policy, Stale, Topology, Waits,
+};
 pub use run::{Batch, Job, Run, Session};
+pub use timeline::{BlockTimeline, StepTimes, Timeline};
 pub use world::{CudaAbsence, Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};

@@ -15,7 +15,7 @@ use quadrille_compiler::abi::{CounterLayout, StatusRecord};
 use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain};
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::widths::Widths;
-use quadrille_vgpu::{Check, Policy};
+use quadrille_vgpu::{Check, ClockOptions, Policy};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
@@ -71,6 +71,7 @@ impl Default for Options {
 pub(crate) struct Shared {
     ranks: u32,
     options: Options,
+    clock: Option<ClockOptions>,
     state: Mutex<State>,
     /// What handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
     freed: Mutex<Vec<Freed>>,
@@ -116,14 +117,19 @@ impl World {
             _ if !(1..=MOST_BLOCKS).contains(&cap) => return Err(Error::BlockCap { cap, most: MOST_BLOCKS }),
             _ => {}
         }
-        World::new(ranks, options, Arc::default())
+        World::new(ranks, options, None, Arc::default())
     }
 
-    fn new(ranks: u32, options: Options, cache: Arc<Mutex<Cache>>) -> Result<World, Error> {
-        let gpus = VirtualGpus::new(ranks, &options)?;
+    fn new(
+        ranks: u32,
+        options: Options,
+        clock: Option<ClockOptions>,
+        cache: Arc<Mutex<Cache>>,
+    ) -> Result<World, Error> {
+        let gpus = VirtualGpus::new(ranks, &options, clock.as_ref())?;
         let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false };
         let state = Mutex::new(state);
-        let shared = Shared { ranks, options, state, freed: Mutex::default(), cache };
+        let shared = Shared { ranks, options, clock, state, freed: Mutex::default(), cache };
         Ok(World { shared: Arc::new(shared) })
     }
 
@@ -133,7 +139,18 @@ impl World {
     /// [`Error::Machine`] where there is no memory for them.
     pub fn reseeded(&self, seed: u64) -> Result<World, Error> {
         let options = Options { seed: Some(seed), ..self.shared.options };
-        World::new(self.ranks(), options, Arc::clone(&self.shared.cache))
+        World::new(self.ranks(), options, self.shared.clock.clone(), Arc::clone(&self.shared.cache))
+    }
+
+    /// Other virtual GPUs that behave as this world's, on one core (seed 0 unless given), and tell by a virtual clock how
+    /// long calls would take on real ones ([`Statistics::timeline`]). Their loads give the newest value, whatever this
+    /// world checks. They share what has been loaded.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] where the topology makes no sense, or there is no memory for them.
+    pub fn with_clock(&self, clock: ClockOptions) -> Result<World, Error> {
+        let options = Options { check: None, ..self.shared.options };
+        World::new(self.ranks(), options, Some(clock), Arc::clone(&self.shared.cache))
     }
 
     /// World size.
@@ -167,7 +184,7 @@ impl World {
     pub fn communicators(&self) -> Result<Vec<Communicator>, Error> {
         let mut state = self.shared.lock();
         if state.broken {
-            state.gpus = VirtualGpus::new(self.ranks(), &self.shared.options)?;
+            state.gpus = VirtualGpus::new(self.ranks(), &self.shared.options, self.shared.clock.as_ref())?;
             state.broken = false;
         }
         let layout = self.shared.counter_layout();

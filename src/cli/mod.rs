@@ -12,6 +12,7 @@ mod progress;
 mod ranks;
 pub(crate) mod run;
 mod setting;
+mod sim;
 mod source;
 mod tensors;
 
@@ -52,6 +53,8 @@ enum Command {
     Compile(compile::Compile),
     /// Prove, compile and execute a collective, and check its results against an exact reference
     Run(run::Run),
+    /// Run a collective on virtual GPUs with a clock: races, bytes of links, instructions, predicted time, a trace
+    Sim(sim::Sim),
     /// Make a small crate with one collective, its test and snapshot
     New(new::New),
     /// Say what is on this machine, what is missing, and how to get it
@@ -69,6 +72,7 @@ pub fn main() -> ExitCode {
         Command::Check(check) => finish(format, "check", |out| check::check(&check, out)),
         Command::Compile(compile) => finish(format, "compile", |out| compile::compile(&compile, out)),
         Command::Run(run) => finish(format, "run", |out| run::file(&run, out)),
+        Command::Sim(sim) => finish(format, "sim", |out| sim::sim(&sim, out)),
         Command::New(new) => finish(format, "new", |out| new::new(&new, out)),
         Command::Doctor => finish(format, "doctor", doctor::doctor),
     }

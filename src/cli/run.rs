@@ -1,7 +1,7 @@
 //! `quadrille run`: proves, compiles, executes, checks against the exact reference, and prints the table.
 
 mod calls;
-mod explore;
+pub(super) mod explore;
 mod files;
 mod table;
 
@@ -9,7 +9,8 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::setting::Setting;
 use crate::cli::{ranks, size, source};
-use calls::{Calls, Compared, Data};
+pub(crate) use calls::Compared;
+use calls::{Calls, Data};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use explore::Exploration;
@@ -81,7 +82,7 @@ fn names<const N: usize>(names: [&'static str; N]) -> PossibleValuesParser {
     PossibleValuesParser::new(names)
 }
 
-fn seed(text: &str) -> Result<u64, &'static str> {
+pub(super) fn seed(text: &str) -> Result<u64, &'static str> {
     text.parse().map_err(|_| "a seed is a whole number from 0 to 2^64 - 1")
 }
 
@@ -141,6 +142,21 @@ pub(crate) enum RunFailure {
         /// The command that does it again.
         replay: String,
     },
+    /// A link carried other bytes than the program says.
+    #[error(
+        "rank {from} sent rank {to} {data} bytes of data, but the program says {scheduled}\nhelp: a proved collective does \
+         not do this: report it, with the program and `compile --emit schedule,cuda`"
+    )]
+    Traffic {
+        /// The sending rank.
+        from: u32,
+        /// The receiving rank.
+        to: u32,
+        /// What crossed.
+        data: u64,
+        /// What should have.
+        scheduled: u64,
+    },
     /// The machine has not the memory.
     #[error(
         "{ranks} virtual GPUs with messages of {bytes} bytes need about {} MiB of memory, and this machine has {} MiB \
@@ -167,9 +183,10 @@ impl RunFailure {
             RunFailure::Memory { .. } => Failure::MACHINE,
             RunFailure::Runtime(error) if error.is_missing() => Failure::MACHINE,
             RunFailure::Runtime(Error::NoRanks | Error::TooManyRanks { .. }) => Failure::USAGE,
-            RunFailure::Runtime(_) | RunFailure::Wrong { .. } | RunFailure::Interleaving { .. } => {
-                Failure::WRONG
-            }
+            RunFailure::Runtime(_)
+            | RunFailure::Wrong { .. }
+            | RunFailure::Traffic { .. }
+            | RunFailure::Interleaving { .. } => Failure::WRONG,
         }
     }
 }
@@ -313,7 +330,7 @@ fn quote(argument: &str) -> String {
 }
 
 /// Refuses messages for which the system would have to end this process.
-fn enough_memory(ranks: u32, bytes: u64, race_check: bool) -> Result<(), RunFailure> {
+pub(super) fn enough_memory(ranks: u32, bytes: u64, race_check: bool) -> Result<(), RunFailure> {
     let Some(available) = available_memory() else { return Ok(()) };
     // Of each rank the two buffers on the virtual GPU with a mark a byte, and input, reference and result. A race check
     // keeps who accessed every word, on every core.

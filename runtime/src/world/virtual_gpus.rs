@@ -2,9 +2,14 @@
 
 use crate::error::Error;
 use crate::kernel::Loaded;
+use crate::timeline::Timeline;
 use crate::world::Options;
 use quadrille_compiler::ids::Rank;
-use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, RequestError, Status};
+use quadrille_vgpu::{
+    Class, ClassCount, ClockOptions, Config, Execution, Fault, Launch, LinkStatistics, Machine, RequestError,
+    Status, Waits,
+};
+use std::sync::Arc;
 
 /// What calls did on virtual GPUs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,6 +21,12 @@ pub struct Statistics {
     pub lane_instructions: u64,
     /// Accesses of ranks to peers' memory, by accessing rank and peer; pairs without any are left out.
     pub links: Vec<Link>,
+    /// Instructions by class, of all classes.
+    pub classes: Vec<(Class, ClassCount)>,
+    /// Barriers and polls.
+    pub waits: Waits,
+    /// When, where the GPUs have a clock.
+    pub timeline: Option<Timeline>,
 }
 
 /// What one rank's kernels did to a peer's memory. Signals and polls count as well.
@@ -30,6 +41,8 @@ pub struct Link {
     pub bytes_loaded: u64,
     /// Bytes stored by put: they cross the link from `rank` to `peer`.
     pub bytes_stored: u64,
+    /// The same by kind, width, and whether it is a flag or data.
+    pub counts: LinkStatistics,
 }
 
 impl Statistics {
@@ -48,19 +61,32 @@ impl Statistics {
 #[derive(Debug)]
 pub(crate) struct VirtualGpus {
     machine: Machine,
+    clocked: bool,
+    /// Launches of earlier runs.
+    launches: usize,
+    /// What has been launched since, and where.
+    launched: Vec<(Rank, Arc<Loaded>)>,
 }
 
 impl VirtualGpus {
     /// On all cores, or on one in the order of a seed.
-    pub(crate) fn new(ranks: u32, options: &Options) -> Result<VirtualGpus, Error> {
+    pub(crate) fn new(
+        ranks: u32,
+        options: &Options,
+        clock: Option<&ClockOptions>,
+    ) -> Result<VirtualGpus, Error> {
         let Options { seed, policy, check, instruction_limit, .. } = *options;
-        let execution = match (seed, check) {
-            (None, None) => Execution::Parallel { threads: None },
+        let execution = match (seed, check, clock) {
+            (None, None, None) => Execution::Parallel { threads: None },
             _ => Execution::Deterministic,
         };
         let (ranks, seed) = (ranks as usize, seed.unwrap_or_default());
-        let config = Config { ranks, execution, seed, policy, check, instruction_limit, ..Config::default() };
-        Ok(VirtualGpus { machine: Machine::new(config).map_err(refused)? })
+        let clock = clock.cloned();
+        let clocked = clock.is_some();
+        let config =
+            Config { ranks, execution, seed, policy, check, clock, instruction_limit, ..Config::default() };
+        let machine = Machine::new(config).map_err(refused)?;
+        Ok(VirtualGpus { machine, clocked, launches: 0, launched: Vec::new() })
     }
 
     /// At least 1 byte of a rank's memory.
@@ -101,15 +127,18 @@ impl VirtualGpus {
     }
 
     /// Queues a rank's kernel. A rank without thread blocks has nothing to do.
-    pub(crate) fn launch(&mut self, rank: Rank, program: &Loaded, params: Vec<u8>) -> Result<(), Fault> {
+    pub(crate) fn launch(&mut self, rank: Rank, program: &Arc<Loaded>, params: Vec<u8>) -> Result<(), Fault> {
         let cuda = &program.cuda;
-        let rank = rank.0 as usize;
-        let blocks = cuda.grid.get(rank).copied().unwrap_or(0);
+        let number = rank.0 as usize;
+        let blocks = cuda.grid.get(number).copied().unwrap_or(0);
         if blocks == 0 {
             return Ok(());
         }
+        if self.clocked {
+            self.machine.label_lines(&program.module, |place| program.label(place));
+        }
         self.machine.launch(Launch {
-            rank,
+            rank: number,
             module: program.module.clone(),
             kernel: cuda.entry.clone(),
             grid: [blocks, 1, 1],
@@ -117,11 +146,15 @@ impl VirtualGpus {
             shared_bytes: 0,
             params: vec![params],
         })?;
+        self.launched.push((rank, program.clone()));
         Ok(())
     }
 
     /// Runs what is queued; `None` where a watched store ended it.
     pub(crate) fn run(&mut self) -> Result<Option<Statistics>, Fault> {
+        let launched = std::mem::take(&mut self.launched);
+        let first = self.launches;
+        self.launches += launched.len();
         let outcome = self.machine.run()?;
         if outcome.status != Status::Completed {
             self.machine.abandon();
@@ -134,13 +167,16 @@ impl VirtualGpus {
                 let link = done.link(from, to);
                 if (link.bytes_loaded, link.bytes_stored) != (0, 0) {
                     let (rank, peer) = (Rank(from as u32), Rank(to as u32));
-                    let (bytes_loaded, bytes_stored) = (link.bytes_loaded, link.bytes_stored);
-                    links.push(Link { rank, peer, bytes_loaded, bytes_stored });
+                    let (bytes_loaded, bytes_stored, counts) = (link.bytes_loaded, link.bytes_stored, link);
+                    links.push(Link { rank, peer, bytes_loaded, bytes_stored, counts });
                 }
             }
         }
         let (instructions, lane_instructions) = (done.instructions, done.lane_instructions);
-        Ok(Some(Statistics { instructions, lane_instructions, links }))
+        let classes = Class::ALL.iter().map(|&class| (class, done.class(class))).collect();
+        let timeline = outcome.timing.map(|timing| Timeline::new(timing, first, &launched));
+        let waits = done.waits;
+        Ok(Some(Statistics { instructions, lane_instructions, links, classes, waits, timeline }))
     }
 }
 

@@ -77,7 +77,7 @@ impl Board {
 
     pub(crate) fn publish(&self, worker: usize, tally: &Tally) {
         let own = &self.published[worker];
-        own.instructions.store(tally.instructions, Ordering::Relaxed);
+        own.instructions.store(tally.instructions(), Ordering::Relaxed);
         own.epoch.store(tally.epoch, Ordering::Release);
     }
 
@@ -94,7 +94,7 @@ impl Board {
 
     /// Instructions of warps of all workers.
     pub(crate) fn instructions(&self, worker: usize, tally: &Tally) -> u64 {
-        tally.instructions + self.others(worker, |published| published.instructions.load(Ordering::Relaxed))
+        tally.instructions() + self.others(worker, |published| published.instructions.load(Ordering::Relaxed))
     }
 
     /// Whether some worker has stopped all.

@@ -133,9 +133,7 @@ fn step(block: &mut Block, memory: &Memory, tally: &mut Tally, number: usize) ->
                 }
                 source.copy_to(offset, &mut bytes[..read as usize]);
                 if let Some(owner) = owner {
-                    let link = tally.link(rank, owner);
-                    link.loads += 1;
-                    link.bytes_loaded += read;
+                    tally.link(rank, owner).copied(AccessKind::Load, read);
                 }
             }
             if let Work::Copy { data, .. } = &mut block.copies.items[number].work {
@@ -150,9 +148,7 @@ fn step(block: &mut Block, memory: &Memory, tally: &mut Tally, number: usize) ->
             target.copy_from(offset, bytes);
             target.mark_written(offset, bytes.len());
             if let Some(owner) = owner {
-                let link = tally.link(rank, owner);
-                link.stores += 1;
-                link.bytes_stored += size;
+                tally.link(rank, owner).copied(AccessKind::Store, size);
                 if memory.watches(to.at, size) && tally.watch_hit.is_none() {
                     tally.watch_hit = Some(to.at);
                 }

@@ -121,6 +121,11 @@ impl SourceLine {
         }
     }
 
+    /// This line and those that it is inlined in.
+    pub(crate) fn depth(&self) -> usize {
+        std::iter::successors(Some(self), |line| line.inlined_at.as_deref()).count()
+    }
+
     /// Appends the lines of the calls that led here, innermost first, as if the functions had been inlined.
     pub(crate) fn called_from(&mut self, callers: Vec<SourceLine>) {
         let mut last = self;
@@ -477,6 +482,12 @@ pub enum RequestError {
         /// Bytes.
         bytes: u64,
         /// What is wrong.
+        reason: &'static str,
+    },
+    /// A clock that cannot be had.
+    #[error("clock: {reason}")]
+    Clock {
+        /// Why.
         reason: &'static str,
     },
     /// An address that does not begin a live allocation.

@@ -13,7 +13,7 @@ use crate::observe::{Event, Observer, Site};
 use crate::reach::{MemoryOp, Own, What};
 use crate::regs::{ALL, Bank, LANES, Lane, Lanes, NO_REG, Reg, Regs};
 use crate::tally::Tally;
-use crate::warp::{State, Warp};
+use crate::warp::{Split, State, Warp};
 
 /// What a slice of a warp may touch besides the warp.
 pub(crate) struct Context<'m> {
@@ -29,6 +29,8 @@ pub(crate) struct Context<'m> {
     pub(crate) block: &'m mut Block,
     /// Whether the hang detection looks at backward branches.
     pub(crate) suspect: bool,
+    /// Whether the observer has a clock, which is asked before every instruction.
+    pub(crate) timed: bool,
 }
 
 impl Context<'_> {
@@ -140,11 +142,18 @@ impl Warp {
             let split = self.progress.splits[s];
             let function = &module.functions[self.progress.frames[split.frame].function as usize];
             let mut pc = split.pc;
+            if cx.timed && pc != self.join_pc(&split) && !self.issue(cx, function, &split) {
+                return Ok((quantum - left).max(1));
+            }
+            let mut slice = if cx.timed { 1 } else { left };
+            let before = slice;
             let flow =
-                cx.arch.dispatch(Slice { warp: self, cx, function, pc: &mut pc, s, left: &mut left })?;
+                cx.arch.dispatch(Slice { warp: self, cx, function, pc: &mut pc, s, left: &mut slice })?;
+            left -= before - slice;
             self.progress.splits[s].pc = pc;
             let inst = &function.code[pc as usize];
             match flow {
+                Flow::Pause if cx.timed && left > 0 => {}
                 Flow::Pause => break,
                 Flow::Arrive => self.arrive(s),
                 Flow::Backward => {
@@ -206,6 +215,16 @@ impl Warp {
         Ok(quantum - left)
     }
 
+    /// Asks the clock whether the time of a split's next instruction has come.
+    fn issue(&self, cx: &mut Context<'_>, function: &Function, split: &Split) -> bool {
+        let Context { memory, block, observer, .. } = cx;
+        let Some(clock) = observer.as_deref_mut().and_then(|observer| observer.clock()) else { return true };
+        let regs = &self.progress.frames[split.frame].regs;
+        let active = guard(regs, function.code[split.pc as usize].guard, split.mask);
+        let site = Site { memory, block, warp: self.index, function, pc: split.pc };
+        clock.issue(&site, split.frame, regs, active)
+    }
+
     /// Lanes whose guard does not hold pass over the instruction and wait behind it.
     fn part(&mut self, s: usize, pc: u32, active: u32) {
         let mask = self.progress.splits[s].mask;
@@ -243,9 +262,10 @@ impl Warp {
             let inst = &code[*pc as usize];
             let active = guard(regs, inst.guard, mask);
             *left -= 1;
-            cx.tally.instructions += u64::from(inst.weight);
             let active_lanes = if active == mask { count } else { active.count_ones() };
-            cx.tally.lane_instructions += u64::from(active_lanes * u32::from(inst.weight));
+            let class = &mut cx.tally.classes[inst.class as usize];
+            class.warps += u64::from(inst.weight);
+            class.lanes += u64::from(active_lanes * u32::from(inst.weight));
             if active == 0 {
                 *pc += 1;
                 continue;
@@ -385,9 +405,15 @@ impl Warp {
                 Op::Collective(..) | Op::Barrier(_) => return Ok(Flow::Sync(active)),
                 Op::ActiveMask(d) => regs.put(d, active, &[active; LANES]),
                 Op::Clock { what, wide, d } => {
-                    // The clock counts instructions of the whole machine until it charges latencies.
-                    let now = cx.board.instructions(cx.worker, cx.tally)
-                        * if what == Clock::Cycles { 1 } else { 2 };
+                    // Where there is no clock, it is the instructions of the whole machine.
+                    let clock = cx.observer.as_deref_mut().and_then(|observer| observer.clock());
+                    let now = match clock {
+                        Some(clock) => clock.read(what),
+                        None => {
+                            let per = if what == Clock::Cycles { 1 } else { 2 };
+                            cx.board.instructions(cx.worker, cx.tally) * per
+                        }
+                    };
                     cx.tally.epoch += 1;
                     if wide {
                         regs.put(d, active, &[now; LANES]);
@@ -405,7 +431,7 @@ impl Warp {
                     cx.event(function, *pc, index, Event::ProxyFence { kind, mask: active })?;
                 }
                 Op::MbarrierInitFence | Op::Nop => {}
-                Op::Nanosleep => {
+                Op::Nanosleep(_) => {
                     // Others run meanwhile.
                     *pc += 1;
                     *left = 0;

@@ -13,6 +13,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::error::{Near, Place, Space};
+use crate::regs::LANES;
 use crate::warp::Progress;
 
 /// An address that a waiting warp reads again and again.
@@ -151,6 +152,18 @@ pub(crate) struct Watcher {
     power: u32,
     repeats: bool,
     pub(crate) reads: Vec<Read>,
+    /// What each lane polled last.
+    polls: Vec<Option<Poll>>,
+}
+
+/// What a strong load of a lane gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Poll {
+    pub(crate) function: u32,
+    pub(crate) pc: u32,
+    pub(crate) address: u64,
+    /// Of all elements.
+    pub(crate) value: u64,
 }
 
 impl Watcher {
@@ -181,7 +194,15 @@ impl Watcher {
 
     /// Forgets everything: memory changes.
     pub(crate) fn reset(&mut self) {
-        *self = Watcher::default();
+        *self = Watcher { polls: std::mem::take(&mut self.polls), ..Watcher::default() };
+    }
+
+    /// Takes note of what a lane polled; says whether it is what it polled before.
+    pub(crate) fn poll(&mut self, lane: usize, poll: Poll) -> bool {
+        if self.polls.is_empty() {
+            self.polls = vec![None; LANES];
+        }
+        self.polls[lane].replace(poll) == Some(poll)
     }
 
     pub(crate) fn repeats(&self, epoch: u64) -> bool {

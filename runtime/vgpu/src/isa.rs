@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::alu::{Binary, Ternary, Unary};
 use crate::ast::Ty;
+use crate::class::Class;
 use crate::error::{SourceLine, Space};
 use crate::float::Round;
 use crate::floatop::FloatOp;
@@ -463,7 +464,8 @@ pub(crate) enum Op {
     ClusterRank(Reg),
     /// Hints.
     Nop,
-    Nanosleep,
+    /// Nanoseconds.
+    Nanosleep(Reg),
 }
 
 /// An instruction with what surrounds it.
@@ -478,6 +480,7 @@ pub(crate) struct Inst {
     pub(crate) line: u32,
     /// Index into the function's lines, or `NEVER`.
     pub(crate) loc: u32,
+    pub(crate) class: Class,
     /// 1 for the first step of a PTX instruction, 0 for further steps of the same.
     pub(crate) weight: u8,
 }

@@ -64,12 +64,15 @@
 
 mod access;
 mod adversary;
+mod agenda;
 mod alu;
 mod ast;
 mod block;
 mod board;
 mod carry;
 mod cfg;
+mod class;
+mod clock;
 mod convert;
 mod copies;
 mod decode;
@@ -99,6 +102,10 @@ mod tally;
 mod warp;
 mod worker;
 
+pub use class::Class;
+pub use clock::{
+    BlockTimes, ClockOptions, Gpu, LinkUse, Message, Picoseconds, Span, Timeline, Timing, Topology, Wires,
+};
 pub use error::{
     AccessKind, BadAccess, Fault, Near, Place, PtxError, PtxProblem, PtxProblemKind, RequestError,
     SourceLine, Space,
@@ -108,4 +115,4 @@ pub use launch::Launch;
 pub use machine::{Config, Execution, Machine, Outcome, Policy, Statistics, Status};
 pub use model::{Check, Layout, Party, Race, RaceReason, SlotReuse, Stale};
 pub use module::Module;
-pub use tally::LinkStatistics;
+pub use tally::{Accesses, ClassCount, LinkStatistics, Waits};

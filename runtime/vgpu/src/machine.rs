@@ -4,13 +4,16 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::board::{Board, Stop};
-use crate::error::{AccessKind, Fault, RequestError};
+use crate::class::Class;
+use crate::clock::{Clock, ClockOptions, Timing};
+use crate::error::{AccessKind, Fault, RequestError, SourceLine};
+use crate::isa::Function;
 use crate::launch::{Launch, Prepared};
 use crate::memory::{MAX_RANKS, Memory};
 use crate::model::{Check, Layout, Memory as Place, Model};
 use crate::module::Module;
 use crate::observe::Observers;
-use crate::tally::LinkStatistics;
+use crate::tally::{ClassCount, LinkCounts, LinkStatistics, Waits};
 use crate::worker::{Shared, Worker};
 
 /// Order in which the warps of a round run. Every live warp runs once a round, for a random number of instructions.
@@ -50,6 +53,9 @@ pub struct Config {
     pub execution: Execution,
     /// Checks the PTX memory model; needs [`Execution::Deterministic`].
     pub check: Option<Check>,
+    /// Predicts times ([`Outcome::timing`]); needs [`Execution::Deterministic`], and decides the order of warps instead
+    /// of the policy.
+    pub clock: Option<ClockOptions>,
     /// Decides every choice of the scheduler: on one thread, the same seed gives the same run.
     pub seed: u64,
     /// Order of warps.
@@ -68,6 +74,7 @@ impl Default for Config {
             ranks: 1,
             execution: Execution::default(),
             check: None,
+            clock: None,
             seed: 0,
             policy: Policy::default(),
             quantum: 64,
@@ -100,10 +107,18 @@ pub struct Statistics {
     pub rounds: u64,
     /// Ranks of the machine.
     pub ranks: usize,
+    /// What threads did to wait for each other.
+    pub waits: Waits,
+    classes: [ClassCount; Class::COUNT],
     links: Vec<LinkStatistics>,
 }
 
 impl Statistics {
+    /// Instructions of a class.
+    pub fn class(&self, class: Class) -> ClassCount {
+        self.classes[class as usize]
+    }
+
     /// Accesses by kernels of rank `from` to memory of rank `to`; zeros where there is no such rank.
     pub fn link(&self, from: usize, to: usize) -> LinkStatistics {
         if from >= self.ranks || to >= self.ranks {
@@ -120,6 +135,8 @@ pub struct Outcome {
     pub status: Status,
     /// What was executed since the last call of `run`.
     pub statistics: Statistics,
+    /// When, if the machine has a clock; goes on from an earlier call of `run` that was stopped by a watched store.
+    pub timing: Option<Timing>,
 }
 
 /// N virtual GPUs with one address space.
@@ -153,6 +170,17 @@ impl Machine {
         if config.check.is_some() && config.execution != Execution::Deterministic {
             return Err(RequestError::Check { reason: "the memory model is checked on one thread only" });
         }
+        if let Some(clock) = &config.clock {
+            let reason = match clock.topology.problem() {
+                None if config.execution == Execution::Deterministic => None,
+                None => Some("virtual time is told on one thread only"),
+                problem => problem,
+            };
+            if let Some(reason) = reason {
+                return Err(RequestError::Clock { reason });
+            }
+        }
+        let clock = config.clock.clone().map(|clock| Box::new(Clock::new(clock, config.ranks)));
         Ok(Machine {
             memory: Memory::new(config.ranks, threads > 1),
             workers: (0..threads).map(|number| Worker::new(number, threads, &config)).collect(),
@@ -160,6 +188,7 @@ impl Machine {
             loaded: Vec::new(),
             observers: Observers {
                 model: config.check.map(|check| Box::new(Model::new(check, config.ranks, config.seed))),
+                clock,
                 others: Vec::new(),
             },
             config,
@@ -270,6 +299,16 @@ impl Machine {
         self.memory.watched.push((address, address.saturating_add(bytes)));
     }
 
+    /// Gives lines of a module's sources labels, for the timeline of a machine with a clock: blocks are at the label of
+    /// the line at which their kernel last accessed memory of a rank, came to a barrier or called a function. Lines without one go with what came
+    /// before them.
+    pub fn label_lines(&mut self, module: &Arc<Module>, label: impl Fn(&SourceLine) -> Option<u32>) {
+        if let Some(clock) = &mut self.observers.clock {
+            let labels = |f: &Function| (f.first, f.lines.iter().map(&label).collect());
+            clock.label(module, module.functions.iter().map(labels).collect());
+        }
+    }
+
     /// Watches nothing any more.
     pub fn unwatch(&mut self) {
         self.memory.watched.clear();
@@ -352,6 +391,11 @@ impl Machine {
     /// The first [`Fault`]; all launches are dropped then, and memory is as the kernels left it.
     pub fn run(&mut self) -> Result<Outcome, Fault> {
         self.workers.iter_mut().for_each(|worker| worker.tally.restart());
+        if let Some(clock) = &mut self.observers.clock
+            && self.workers.iter().all(|worker| worker.warps.is_empty())
+        {
+            clock.restart();
+        }
         let board = Board::new(self.workers.iter().map(|worker| &worker.tally));
         let shared = Shared { config: &self.config, memory: &self.memory, board: &board };
         let mut observer = self.observers.active();
@@ -370,20 +414,27 @@ impl Machine {
             }
         });
         let mut statistics = Statistics { ranks: self.config.ranks, ..Statistics::default() };
-        statistics.links = vec![LinkStatistics::default(); self.config.ranks.pow(2)];
+        let mut links = vec![LinkCounts::default(); self.config.ranks.pow(2)];
         for Worker { tally, .. } in &self.workers {
-            statistics.instructions += tally.instructions;
-            statistics.lane_instructions += tally.lane_instructions;
+            for (sum, class) in statistics.classes.iter_mut().zip(&tally.classes) {
+                sum.warps += class.warps;
+                sum.lanes += class.lanes;
+            }
+            statistics.waits += tally.waits;
             statistics.rounds = statistics.rounds.max(tally.rounds);
-            statistics.links.iter_mut().zip(&tally.links).for_each(|(sum, &link)| *sum += link);
+            links.iter_mut().zip(&tally.links).for_each(|(sum, link)| *sum += link);
         }
+        statistics.links = links.into_iter().map(LinkStatistics::from).collect();
+        statistics.instructions = statistics.classes.iter().map(|class| class.warps).sum();
+        statistics.lane_instructions = statistics.classes.iter().map(|class| class.lanes).sum();
+        let timing = self.observers.clock.as_mut().map(|clock| clock.timing());
         let fault = match board.into_stop() {
             None => {
                 self.settle();
-                return Ok(Outcome { status: Status::Completed, statistics });
+                return Ok(Outcome { status: Status::Completed, statistics, timing });
             }
             Some(Stop::Watched(address)) => {
-                return Ok(Outcome { status: Status::Watched { address }, statistics });
+                return Ok(Outcome { status: Status::Watched { address }, statistics, timing });
             }
             Some(Stop::Fault(fault)) => fault,
             Some(Stop::Hang) => self.hang(),

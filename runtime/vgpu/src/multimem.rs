@@ -45,17 +45,13 @@ pub(crate) fn execute(
                         return Err(fail(cx, Reason::Unwritten));
                     }
                     values.push(found.bytes.to_vec(offset, size as usize));
-                    let link = cx.tally.link(rank, id.0);
-                    link.loads += 1;
-                    link.bytes_loaded += size;
+                    cx.tally.link(rank, id.0).add(AccessKind::Load, &m.access, 1);
                 }
                 MultimemKind::Store => {
                     before(m.access.order);
                     found.bytes.copy_from(offset, &stored(m, regs, lane));
                     found.bytes.mark_written(offset, size as usize);
-                    let link = cx.tally.link(rank, id.0);
-                    link.stores += 1;
-                    link.bytes_stored += size;
+                    cx.tally.link(rank, id.0).add(AccessKind::Store, &m.access, 1);
                 }
                 MultimemKind::Reduce => {
                     let width = m.access.ty.bytes();
@@ -64,10 +60,7 @@ pub(crate) fn execute(
                         atomic(m.op, &m.access, &found.bytes, offset + i * width, [b, 0])
                             .map_err(|reason| fail(cx, reason))?;
                     }
-                    let link = cx.tally.link(rank, id.0);
-                    link.atomics += 1;
-                    link.bytes_loaded += size;
-                    link.bytes_stored += size;
+                    cx.tally.link(rank, id.0).add(AccessKind::Atomic, &m.access, 1);
                 }
             }
             if m.kind != MultimemKind::LoadReduce {

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::block::Block;
+use crate::clock::Clock;
 use crate::error::{AccessKind, Fault, Place, Space};
 use crate::isa::{Access, Function, Order, ProxyKind, Scope};
 use crate::memory::{AllocationId, Bytes, Memory};
@@ -92,6 +93,10 @@ pub(crate) enum Event {
 }
 
 pub(crate) trait Observer: fmt::Debug + Send {
+    /// The clock, if there is one: warps run in the order of their times then, and it is asked before every instruction.
+    fn clock(&mut self) -> Option<&mut Clock> {
+        None
+    }
     /// Lanes are about to access memory.
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault>;
     /// The access has taken place; atomics come one lane at a time. What a load gave is in the registers, the first
@@ -109,13 +114,14 @@ pub(crate) trait Observer: fmt::Debug + Send {
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
     pub(crate) model: Option<Box<Model>>,
+    pub(crate) clock: Option<Box<Clock>>,
     pub(crate) others: Vec<Box<dyn Observer>>,
 }
 
 impl Observers {
     /// Those there are, as one.
     pub(crate) fn active(&mut self) -> Option<&mut (dyn Observer + 'static)> {
-        if self.others.is_empty() {
+        if self.others.is_empty() && self.clock.is_none() {
             return self.model.as_deref_mut().map(|model| model as &mut (dyn Observer + 'static));
         }
         Some(self)
@@ -123,11 +129,16 @@ impl Observers {
 
     fn each(&mut self) -> impl Iterator<Item = &mut dyn Observer> {
         let model = self.model.iter_mut().map(|model| &mut **model as &mut dyn Observer);
-        model.chain(self.others.iter_mut().map(|other| &mut **other as &mut dyn Observer))
+        let clock = self.clock.iter_mut().map(|clock| &mut **clock as &mut dyn Observer);
+        model.chain(clock).chain(self.others.iter_mut().map(|other| &mut **other as &mut dyn Observer))
     }
 }
 
 impl Observer for Observers {
+    fn clock(&mut self) -> Option<&mut Clock> {
+        self.clock.as_deref_mut()
+    }
+
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
         self.each().try_for_each(|observer| observer.touch(touch))
     }

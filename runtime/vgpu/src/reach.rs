@@ -7,8 +7,8 @@ use crate::ast::Ty;
 use crate::block::Block;
 use crate::error::{AccessKind, BadAccess, Fault, Space};
 use crate::exec::Context;
-use crate::hang::{Read, Watcher};
-use crate::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function};
+use crate::hang::{Poll, Read, Watcher};
+use crate::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function, Order};
 use crate::memory::{
     AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
 };
@@ -233,33 +233,40 @@ impl MemoryOp<'_, '_> {
             }
         }
         if let Some((rank, _)) = allocation {
-            self.count(kind, at, mask, size, rank);
+            if let What::Load(dst) = what
+                && access.order != Order::Weak
+            {
+                self.poll(access, at, mask, regs, dst);
+            }
+            self.count(kind, access, at, mask, rank);
         }
         Ok(mask)
     }
 
+    /// Counts polls: loads that may be waiting for a value.
+    #[cold]
+    fn poll(&mut self, access: &Access, at: &Lanes<u64>, mask: u32, regs: &Regs, dst: &[Reg; 8]) {
+        let (function, pc) = (self.number, self.pc);
+        let waits = &mut self.cx.tally.waits;
+        for lane in lanes(mask) {
+            let values = dst.iter().take(access.count.into()).filter(|&&d| d != NO_REG);
+            let value = values.fold(0u64, |all, &d| {
+                all.rotate_left(19).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ regs.read(access.bank, d, lane)
+            });
+            waits.polls += 1;
+            let same = self.watcher.poll(lane, Poll { function, pc, address: at[lane], value });
+            waits.empty_polls += u64::from(same);
+        }
+    }
+
     /// Counts what went to memory of a rank, and looks whether it is watched.
     #[inline(always)]
-    fn count(&mut self, kind: AccessKind, at: &Lanes<u64>, mask: u32, size: u64, rank: usize) {
+    fn count(&mut self, kind: AccessKind, access: &Access, at: &Lanes<u64>, mask: u32, rank: usize) {
         let link = self.cx.tally.link(self.cx.block.rank, rank);
-        let count = u64::from(mask.count_ones());
-        match kind {
-            AccessKind::Load => {
-                link.loads += count;
-                link.bytes_loaded += count * size;
-            }
-            AccessKind::Store => {
-                link.stores += count;
-                link.bytes_stored += count * size;
-            }
-            AccessKind::Atomic => {
-                link.atomics += count;
-                link.bytes_loaded += count * size;
-                link.bytes_stored += count * size;
-            }
-        }
+        link.add(kind, access, mask.count_ones().into());
         if kind != AccessKind::Load && !self.cx.memory.watched.is_empty() && self.cx.tally.watch_hit.is_none()
         {
+            let size = access.bytes();
             let watched = lanes(mask).find(|&lane| self.cx.memory.watches(at[lane], size));
             self.cx.tally.watch_hit = watched.map(|lane| at[lane]);
         }

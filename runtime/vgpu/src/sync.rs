@@ -129,6 +129,7 @@ impl Warp {
         if done {
             cx.event(function, split.pc, self.index, Event::Complete { barrier: id })?;
             cx.tally.epoch += 1;
+            cx.tally.waits.barriers += 1;
             let mut wakes = std::mem::take(&mut cx.block.wakes);
             self.wake(&mut wakes);
             cx.block.wakes = wakes;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::adversary::Adversary;
+use crate::agenda::Agenda;
 use crate::block::{BARRIERS, BarrierState, Block, Shape};
 use crate::board::{Board, Stop, StopOnPanic};
 use crate::copies::{self, Copies};
@@ -35,7 +36,7 @@ pub(crate) struct Shared<'r> {
 #[derive(Debug)]
 pub(crate) struct Worker {
     number: usize,
-    random: Random,
+    pub(crate) random: Random,
     /// The worker's ranks, ascending, and the launches of each; the first is running.
     pub(crate) queues: Vec<(usize, VecDeque<Prepared>)>,
     pub(crate) blocks: Vec<Option<Block>>,
@@ -46,6 +47,9 @@ pub(crate) struct Worker {
     /// Modules of the blocks.
     modules: Vec<Arc<Module>>,
     arch: pulp::Arch,
+    /// For runs with a clock.
+    pub(crate) agenda: Agenda,
+    timed: bool,
 }
 
 impl Worker {
@@ -62,6 +66,8 @@ impl Worker {
             tally: Tally::new(config.ranks),
             modules: Vec::new(),
             arch: pulp::Arch::new(),
+            agenda: Agenda::default(),
+            timed: config.clock.is_some(),
         }
     }
 
@@ -100,8 +106,13 @@ impl Worker {
         let quiet_rounds = if board.alone() { QUIET_ROUNDS } else { QUIET_ROUNDS_OF_MANY };
         let mut ballot = board.ballot();
         let mut adversary = Adversary::default();
+        let mut listed = false;
         loop {
-            self.start_blocks(config, &mut observer);
+            let started = self.start_blocks(config, &mut observer);
+            if self.timed && (started || !listed) {
+                self.list_warps(config.policy, &mut observer);
+                listed = true;
+            }
             if self.warps.is_empty() {
                 return Ok(());
             }
@@ -117,9 +128,20 @@ impl Worker {
             }
             self.tally.rounds += 1;
             let mut ran = 0;
-            for &w in &order {
+            for &in_turn in &order {
+                let w = match self.timed {
+                    true => match self.next_due(&mut observer) {
+                        Some(due) => due,
+                        None => break,
+                    },
+                    false => in_turn,
+                };
                 let quantum = self.random.below(u64::from(config.quantum.max(1))) as u32 + 1;
-                ran += self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
+                let done = self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
+                ran += done;
+                if self.timed {
+                    self.had_turn(w, done, config.policy, &mut observer);
+                }
                 if let Some(address) = self.tally.watch_hit {
                     self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
                     return Err(Stop::Watched(address));
@@ -135,6 +157,7 @@ impl Worker {
                 }
             }
             let ended = self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
+            listed &= !ended;
             self.tally.epoch += u64::from(ended);
             board.publish(self.number, &self.tally);
             let now = board.epoch(self.number, &self.tally);
@@ -195,6 +218,7 @@ impl Worker {
             observer: observer.as_mut().map(|o| &mut **o as _),
             block,
             suspect,
+            timed: self.timed,
         };
         let ran = match warp.run(&mut cx, quantum) {
             Ok(ran) => ran,
@@ -249,8 +273,13 @@ impl Worker {
         Ok(self.warps.len() != before)
     }
 
-    /// Starts blocks where there is room for them.
-    fn start_blocks(&mut self, config: &Config, observer: &mut Option<&mut (dyn Observer + 'static)>) {
+    /// Starts blocks where there is room for them; says whether there were any.
+    fn start_blocks(
+        &mut self,
+        config: &Config,
+        observer: &mut Option<&mut (dyn Observer + 'static)>,
+    ) -> bool {
+        let before = self.warps.len();
         for (rank, queue) in &mut self.queues {
             let Some(launch) = queue.front_mut() else { continue };
             let room = config.resident_blocks.map_or(u64::MAX, |n| n.max(1) as u64);
@@ -302,5 +331,6 @@ impl Worker {
                 self.blocks[slot] = Some(block);
             }
         }
+        self.warps.len() != before
     }
 }

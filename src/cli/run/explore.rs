@@ -140,7 +140,7 @@ pub(super) fn run(
 }
 
 /// The command that runs one seed: the process's own, with that seed alone.
-fn replay(arguments: impl IntoIterator<Item = String>, seed: u64) -> String {
+pub(in crate::cli) fn replay(arguments: impl IntoIterator<Item = String>, seed: u64) -> String {
     let mut words = Vec::new();
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {

@@ -21,6 +21,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ast::{AstFunction, AstInst, AstModule, Operand, Statement, StatementKind, Ty, Var};
 use crate::cfg::find_meeting_points;
+use crate::class::Class;
 use crate::error::{PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::isa::{FRAME_PARAMS, Function, Inst, Layout, NEVER, Op, Param, PredOperand, Preset};
 use crate::regs::{Bank, NO_REG, Reg};
@@ -132,7 +133,11 @@ fn place_shared(top: &mut u64, var: &Var<'_>, problems: &mut Vec<PtxProblem>) ->
 }
 
 /// File, line, column, and the same of the place where the line was inlined.
-type LocKey = (u32, u32, u32, Option<(u32, u32, u32)>);
+/// Lines that one line is inlined in, one in the other, beyond which they are not told.
+const MAX_INLINED: usize = 32;
+
+/// File, line and column, where that is inlined, and the number of the line that this is.
+type LocKey = (u32, u32, u32, Option<(u32, u32, u32)>, Option<u32>);
 
 #[derive(Default)]
 struct BlockScope<'a> {
@@ -154,6 +159,8 @@ struct Decoder<'m, 'a> {
     scopes: Vec<BlockScope<'a>>,
     presets: FxHashMap<(Bank, Preset), Reg>,
     file_lines: FxHashMap<LocKey, u32>,
+    /// The last line with a file, line and column: what is inlined there is inlined where that is.
+    last_lines: FxHashMap<(u32, u32, u32), u32>,
     frame_params: u64,
     shared_top: u64,
     /// The condition code register, once there is one.
@@ -203,6 +210,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             scopes: vec![BlockScope::default()],
             presets: FxHashMap::default(),
             file_lines: FxHashMap::default(),
+            last_lines: FxHashMap::default(),
             frame_params: 0,
             shared_top,
             carry: NO_REG,
@@ -359,13 +367,18 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let unknown = || Arc::from("?");
         let name = |file: u32| self.globals.files.get(&file).cloned().unwrap_or_else(unknown);
         let lines = &mut self.out.lines;
-        *self.file_lines.entry((file, line, column, inlined_at)).or_insert_with(|| {
+        let around = inlined_at.and_then(|at| self.last_lines.get(&at).copied());
+        let number = *self.file_lines.entry((file, line, column, inlined_at, around)).or_insert_with(|| {
             let inlined_at = inlined_at.map(|(file, line, column)| {
-                Box::new(SourceLine { file: name(file), line, column, inlined_at: None })
+                let outer = around.and_then(|around| lines[around as usize].inlined_at.clone());
+                let inlined_at = outer.filter(|outer| outer.depth() < MAX_INLINED);
+                Box::new(SourceLine { file: name(file), line, column, inlined_at })
             });
             lines.push(SourceLine { file: name(file), line, column, inlined_at });
             lines.len() as u32 - 1
-        })
+        });
+        self.last_lines.insert((file, line, column), number);
+        number
     }
 
     fn variable(&mut self, var: &'m Var<'a>, problems: &mut Vec<PtxProblem>) -> Result<()> {
@@ -402,7 +415,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
 
     fn push(&mut self, op: Op) {
         let Decoder { guard, line, loc, weight, .. } = *self;
-        self.out.code.push(Inst { op, guard, meet: NEVER, line, loc, weight });
+        let class = Class::of(&op);
+        self.out.code.push(Inst { op, guard, meet: NEVER, line, loc, class, weight });
         self.weight = 0;
     }
 
@@ -441,8 +455,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "prefetch" | "prefetchu" | "griddepcontrol" | "discard" | "applypriority" | "pmevent"
             | "setmaxnreg" | "createpolicy" => self.hint(inst),
             "nanosleep" => {
-                self.src(inst, 0, Bank::B32)?;
-                self.push(Op::Nanosleep);
+                let time = self.src(inst, 0, Bank::B32)?;
+                self.push(Op::Nanosleep(time));
                 Ok(())
             }
             _ => self.arithmetic(inst),

@@ -1,0 +1,109 @@
+//! When calls did what by the virtual clock, in the program's terms: steps of the schedule instead of lines.
+
+use crate::kernel::Loaded;
+use quadrille_compiler::ids::{Rank, ThreadBlock};
+use quadrille_vgpu::{LinkUse, Message, Picoseconds, SourceLine, Timing};
+use std::ffi::OsStr;
+use std::iter::successors;
+use std::path::Path;
+use std::sync::Arc;
+
+/// When calls did what on virtual GPUs with a clock ([`crate::World::with_clock`]): a prediction, not a measurement.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Timeline {
+    /// How long all calls took together.
+    pub end: Picoseconds,
+    /// Every thread block of every call; empty unless the clock keeps a timeline.
+    pub blocks: Vec<BlockTimeline>,
+    /// Flags that one block stored and another one saw, by index in `blocks`.
+    pub messages: Vec<Message>,
+    /// What crossed each directed link over time.
+    pub links: Vec<LinkUse>,
+}
+
+/// What a thread block did when.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct BlockTimeline {
+    /// Whose.
+    pub rank: Rank,
+    /// Which block.
+    pub block: ThreadBlock,
+    /// The number of the call among those of its rank that ran together.
+    pub call: usize,
+    /// When it started.
+    pub start: Picoseconds,
+    /// When it ended.
+    pub end: Picoseconds,
+    /// Its steps, one after the other: the block is at a step from when its last warp begins it until that holds for the
+    /// next one.
+    pub steps: Vec<StepTimes>,
+}
+
+/// When a step of a block's schedule was carried out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct StepTimes {
+    /// Index of the step in the block's schedule.
+    pub step: u32,
+    /// The statement it belongs to, with its place, or what else it is.
+    pub what: String,
+    /// When its last warp began.
+    pub start: Picoseconds,
+    /// When the next step began, or its last warp ended.
+    pub end: Picoseconds,
+}
+
+impl Loaded {
+    /// The innermost line of a place that belongs to a step: what a step calls is inlined into it.
+    pub(crate) fn step_line<'s>(&self, place: &'s SourceLine) -> Option<&'s SourceLine> {
+        let around = |line: &&'s SourceLine| line.inlined_at.as_deref();
+        successors(Some(place), around).find(|line| self.wrote(line) && self.cuda.what(line.line).is_some())
+    }
+
+    /// Whether a line is of this program's text.
+    pub(crate) fn wrote(&self, line: &SourceLine) -> bool {
+        // NVRTC puts a folder before the name that it is given.
+        Path::new(&*line.file).file_name() == Some(OsStr::new(&self.file))
+    }
+
+    /// The label of a place: the index of its line in [`quadrille_compiler::emit::Cuda::lines`].
+    pub(crate) fn label(&self, place: &SourceLine) -> Option<u32> {
+        let line = self.step_line(place)?.line;
+        self.cuda.lines.partition_point(|known| known.line <= line).checked_sub(1).map(|index| index as u32)
+    }
+}
+
+impl Timeline {
+    /// Of launches with these programs, in the order of their numbers from `first` on.
+    pub(crate) fn new(timing: Timing, first: usize, programs: &[(Rank, Arc<Loaded>)]) -> Timeline {
+        let mut timeline = Timeline { end: timing.end, ..Timeline::default() };
+        let Some(found) = timing.timeline else { return timeline };
+        for times in found.blocks {
+            let launch = times.launch.saturating_sub(first);
+            let Some((rank, program)) = programs.get(launch) else { continue };
+            let mut steps: Vec<StepTimes> = Vec::new();
+            for span in &times.spans {
+                let Some(line) = program.cuda.lines.get(span.label as usize) else { continue };
+                let Some((_, step)) = line.step else { continue };
+                let (start, end) = (span.start, span.end.min(times.end));
+                steps.push(StepTimes { step, what: line.what.clone(), start, end });
+            }
+            for i in 1..steps.len() {
+                steps[i - 1].end = steps[i].start;
+            }
+            let earlier = programs[..launch].iter().filter(|(other, _)| other == rank);
+            timeline.blocks.push(BlockTimeline {
+                rank: *rank,
+                block: ThreadBlock(times.block[0]),
+                call: earlier.count(),
+                start: times.start,
+                end: times.end,
+                steps,
+            });
+        }
+        (timeline.messages, timeline.links) = (found.messages, found.links);
+        timeline
+    }
+}

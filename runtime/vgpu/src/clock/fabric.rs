@@ -1,0 +1,272 @@
+//! What transfers wait for: each server works on one thing at a time.
+
+use super::topology::{LINE, Picoseconds, Topology, Wires, picoseconds};
+use crate::access::lanes;
+use crate::regs::Lanes;
+
+/// Something that works on one thing at a time. Requests come roughly in the order of time: one that is ready earlier
+/// than those before it takes the gaps that they have left.
+#[derive(Debug, Default)]
+pub(super) struct Server {
+    /// When it is busy, ascending and apart.
+    busy: Vec<(Picoseconds, Picoseconds)>,
+}
+
+/// Intervals after which those of the past are dropped.
+const KEPT: usize = 64;
+
+impl Server {
+    /// When work that is ready at a time begins and ends. Nothing will be ready before `past` any more.
+    pub(super) fn serve(
+        &mut self,
+        past: Picoseconds,
+        ready: Picoseconds,
+        work: Picoseconds,
+    ) -> (Picoseconds, Picoseconds) {
+        if self.busy.len() > KEPT {
+            let over = self.busy.partition_point(|&(_, end)| end < past);
+            self.busy.drain(..over);
+        }
+        // The first interval that ends after the work is ready.
+        let first = self.busy.partition_point(|&(_, end)| end <= ready);
+        let (mut next, mut at, mut left) = (first, ready, work);
+        let mut begin = None;
+        while let Some(&(from, to)) = self.busy.get(next) {
+            if at < from {
+                begin.get_or_insert(at);
+                if at + left <= from {
+                    break;
+                }
+                left -= from - at;
+            }
+            at = to;
+            next += 1;
+        }
+        let begin = begin.unwrap_or(at);
+        let end = at + left;
+        if work == 0 {
+            return (begin, begin);
+        }
+        // Everything from `begin` to `end` is busy now; intervals that touch it are one with it.
+        let (mut low, mut high) = (self.busy.partition_point(|&(_, to)| to < begin), next);
+        let mut merged = (begin, end);
+        if let Some(&(from, to)) = self.busy.get(low)
+            && to == begin
+        {
+            merged.0 = from;
+        } else {
+            low = self.busy.partition_point(|&(from, _)| from < begin);
+        }
+        if let Some(&(from, to)) = self.busy.get(high)
+            && from == end
+        {
+            merged.1 = to;
+            high += 1;
+        }
+        self.busy.splice(low..high.max(low), [merged]);
+        (begin, end)
+    }
+}
+
+/// Bytes of a warp's access on their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Load {
+    /// Lines that are touched: packets.
+    pub(super) lines: u64,
+    /// In sectors of 32 bytes, which are read and written whole.
+    pub(super) bytes: u64,
+}
+
+const SECTOR: u64 = 32;
+
+impl Load {
+    /// What lanes that access `size` bytes each touch together.
+    pub(super) fn of(addresses: &Lanes<u64>, mask: u32, size: u64) -> Load {
+        let mut found: [(u64, u32); 64] = [(0, 0); 64];
+        let mut lines = 0;
+        for lane in lanes(mask) {
+            let (first, last) = (addresses[lane] / SECTOR, (addresses[lane] + size - 1) / SECTOR);
+            for sector in first..=last {
+                let (line, bit) = (sector / (LINE / SECTOR), 1 << (sector % (LINE / SECTOR)));
+                // Neighbours come one after another.
+                match found[..lines].iter().rposition(|&(known, _)| known == line) {
+                    Some(at) => found[at].1 |= bit,
+                    None => {
+                        found[lines] = (line, bit);
+                        lines += 1;
+                    }
+                }
+            }
+        }
+        let sectors: u32 = found[..lines].iter().map(|(_, bits)| bits.count_ones()).sum();
+        Load { lines: lines as u64, bytes: u64::from(sectors) * SECTOR }
+    }
+}
+
+/// How busy a directed link was.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub(super) width: Picoseconds,
+    pub(super) bytes: Vec<u64>,
+}
+
+/// Most intervals of a link's use; then they get twice as wide.
+const INTERVALS: usize = 2048;
+
+impl Usage {
+    fn add(&mut self, at: Picoseconds, bytes: u64) {
+        self.width = self.width.max(100_000);
+        while at / self.width >= INTERVALS as u64 {
+            self.width *= 2;
+            let halves = self.bytes.len().div_ceil(2);
+            for i in 0..halves {
+                self.bytes[i] = self.bytes[2 * i] + self.bytes.get(2 * i + 1).copied().unwrap_or(0);
+            }
+            self.bytes.truncate(halves);
+        }
+        let interval = (at / self.width) as usize;
+        if self.bytes.len() <= interval {
+            self.bytes.resize(interval + 1, 0);
+        }
+        self.bytes[interval] += bytes;
+    }
+}
+
+/// Links, ports and memories of all GPUs.
+#[derive(Debug)]
+pub(super) struct Fabric {
+    wires: Wires,
+    memory_gbps: f64,
+    ranks: usize,
+    /// By sending rank and receiving rank.
+    links: Vec<Server>,
+    /// Of each rank: what it sends, what it receives, its memory.
+    out: Vec<Server>,
+    into: Vec<Server>,
+    memory: Vec<Server>,
+    shared: Server,
+    alpha: Picoseconds,
+    /// By sending rank and receiving rank; empty unless asked for.
+    pub(super) usage: Vec<Usage>,
+    /// No request is ready before.
+    pub(super) past: Picoseconds,
+}
+
+fn servers(count: usize) -> Vec<Server> {
+    (0..count).map(|_| Server::default()).collect()
+}
+
+impl Fabric {
+    pub(super) fn new(topology: &Topology, ranks: usize, usage: bool) -> Fabric {
+        Fabric {
+            wires: topology.wires,
+            memory_gbps: topology.gpu.memory_gbps,
+            ranks,
+            links: servers(ranks * ranks),
+            out: servers(ranks),
+            into: servers(ranks),
+            memory: servers(ranks),
+            shared: Server::default(),
+            alpha: picoseconds(topology.wires.latency_ns),
+            usage: vec![Usage::default(); if usage { ranks * ranks } else { 0 }],
+            past: 0,
+        }
+    }
+
+    /// When bytes that are ready on a rank have arrived on another.
+    pub(super) fn send(
+        &mut self,
+        ready: Picoseconds,
+        from: usize,
+        to: usize,
+        load: Load,
+        bytes: u64,
+    ) -> Picoseconds {
+        let wire = bytes + load.lines * u64::from(self.wires.packet_bytes);
+        let (past, link) = (self.past, from * self.ranks + to);
+        let Wires { link_gbps, port_gbps, shared_gbps, .. } = self.wires;
+        let port = time(wire, port_gbps);
+        let (begin, left) = self.out[from].serve(past, ready, port);
+        let (mut begin, end) = self.links[link].serve(past, begin, time(wire, link_gbps));
+        let mut crossed = end.max(left);
+        if let Some(gbps) = shared_gbps {
+            let (later, end) = self.shared.serve(past, begin, time(wire, gbps));
+            (begin, crossed) = (later, crossed.max(end));
+        }
+        if let Some(usage) = self.usage.get_mut(link) {
+            usage.add(begin, bytes);
+        }
+        let (_, end) = self.into[to].serve(past, begin + self.alpha, port);
+        end.max(crossed + self.alpha)
+    }
+
+    /// When a rank's memory has read or written bytes.
+    pub(super) fn memory(&mut self, ready: Picoseconds, rank: usize, load: Load) -> Picoseconds {
+        self.memory[rank].serve(self.past, ready, time(load.bytes, self.memory_gbps)).1
+    }
+
+    /// alpha.
+    pub(super) fn latency(&self) -> Picoseconds {
+        self.alpha
+    }
+}
+
+/// Of bytes at GB/s.
+pub(super) fn time(bytes: u64, gbps: f64) -> Picoseconds {
+    picoseconds(bytes as f64 / gbps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_does_one_thing_at_a_time_and_fills_gaps() {
+        let mut server = Server::default();
+        assert_eq!(server.serve(0, 100, 10), (100, 110));
+        assert_eq!(server.serve(0, 105, 10), (110, 120));
+        assert_eq!(server.serve(0, 200, 10), (200, 210));
+        // Fits between, before, and around.
+        assert_eq!(server.serve(0, 115, 30), (120, 150));
+        assert_eq!(server.serve(0, 0, 50), (0, 50));
+        assert_eq!(server.serve(0, 140, 70), (150, 230));
+        assert_eq!(server.busy, [(0, 50), (100, 230)]);
+        assert_eq!(server.serve(0, 20, 40), (50, 90));
+        assert_eq!(server.busy, [(0, 90), (100, 230)]);
+        assert_eq!(server.serve(0, 95, 10), (95, 235));
+        assert_eq!(server.busy, [(0, 90), (95, 235)]);
+        assert_eq!(server.serve(0, 300, 0), (300, 300));
+    }
+
+    #[test]
+    fn work_is_conserved_whatever_the_order() {
+        // Pseudo-random requests: busy time equals the work, intervals are apart.
+        let mut random = crate::random::Random::new(7);
+        let mut server = Server::default();
+        let mut work = 0;
+        for step in 0..2000u64 {
+            let ready = step * 10 + random.below(500);
+            let amount = random.below(18);
+            work += amount;
+            let (begin, end) = server.serve(0, ready, amount);
+            assert!(begin >= ready && end >= begin + amount);
+            assert!(server.busy.windows(2).all(|pair| pair[0].1 < pair[1].0), "{:?}", server.busy);
+            assert_eq!(server.busy.iter().map(|(from, to)| to - from).sum::<u64>(), work);
+            if server.busy.len() > KEPT - 2 {
+                // What is dropped is no longer counted here.
+                work -= server.busy.iter().map(|(from, to)| to - from).sum::<u64>();
+                server.busy.clear();
+            }
+        }
+    }
+
+    #[test]
+    fn lanes_share_sectors_and_lines() {
+        let run = |size: u64| -> Lanes<u64> { std::array::from_fn(|lane| 256 + lane as u64 * size) };
+        assert_eq!(Load::of(&run(16), u32::MAX, 16), Load { lines: 4, bytes: 512 });
+        assert_eq!(Load::of(&run(4), u32::MAX, 4), Load { lines: 1, bytes: 128 });
+        assert_eq!(Load::of(&run(256), u32::MAX, 8), Load { lines: 32, bytes: 1024 });
+        assert_eq!(Load::of(&run(0), 1, 8), Load { lines: 1, bytes: 32 });
+        assert_eq!(Load::of(&run(32), u32::MAX, 32), Load { lines: 8, bytes: 1024 });
+    }
+}

@@ -1,0 +1,389 @@
+//! The virtual clock: when each instruction would execute on real GPUs. Its results are predictions.
+//!
+//! A run with a clock is an event simulation. Every warp has a time; the one with the smallest time runs next, and an
+//! instruction reads and writes memory when its time has come. So a kernel sees what it would see on GPUs that are as
+//! fast as the [`Topology`] says: a poll goes round until the flag is there, `%globaltimer`, `clock64` and `nanosleep`
+//! follow the clock.
+//!
+//! The model:
+//! - *Issue.* An SM issues [`Gpu::issue`] instructions of warps a cycle; classes of instructions with fewer units take
+//!   several of these slots. A warp issues in order, an instruction once its registers have their values: arithmetic
+//!   gives its result some cycles later, a load when the value has come. So the loads of a warp are in flight together
+//!   until the first instruction that needs one of them.
+//! - *Memory.* What goes to global memory passes the SM's port to the rest of the GPU, and then the memory with its
+//!   bandwidth. Loads of data take the latency of memory, strong ones (flags) that of the L2 cache, which costs no
+//!   bandwidth of memory. Bytes are counted in sectors of 32, packets in lines of 128.
+//! - *Links.* A store to a peer passes the sender's port, the link and the receiver's port; each serves one transfer at
+//!   a time and is busy until its last one has passed. It arrives alpha later. A load sends a packet without payload
+//!   the one way and brings the data the other way. With queues empty, m bytes take alpha + m/beta.
+//! - *Order.* A release, or a fence of at least GPU scope, waits until all earlier stores of its block have been
+//!   acknowledged, alpha after they arrived. An acquire holds its warp until the value has come.
+//! - *Flags.* A strong store is seen by loads after its arrival. A load that finds it on its way waits for it: that is
+//!   the poll which would have found it, and those before it are not counted.
+//! - *Barriers* complete some cycles after the last arrival. *Atomics* on one address come one after another.
+//!
+//! Limits. PTX stands for machine code, so integer work is only about right. There are no caches but that flags lie in
+//! L2; no limit on loads and stores in flight but the registers; no skew between the launches of ranks, and no cost of
+//! a launch; links lose no packets and turn without delay. Lanes that have diverged share their warp's time. Warps may
+//! run ahead of each other by [`Clock::lookahead`], which is less than any message takes.
+
+mod access;
+mod fabric;
+mod operands;
+mod sm;
+mod timeline;
+pub(crate) mod topology;
+mod watch;
+
+use fabric::Fabric;
+use operands::{number, operands};
+use rustc_hash::FxHashMap;
+use sm::Sm;
+use std::sync::Arc;
+pub use timeline::{BlockTimes, LinkUse, Message, Span, Timeline, Timing};
+pub use topology::{Gpu, Picoseconds, Topology, Wires};
+
+use crate::block::Block;
+use crate::class::Class;
+use crate::isa::{Clock as Unit, Function, Op, Scope};
+use crate::module::Module;
+use crate::observe::Site;
+use crate::regs::Regs;
+use watch::Watch;
+
+/// What the virtual clock is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClockOptions {
+    /// The GPUs and links that are charged for.
+    pub topology: Topology,
+    /// Keep a [`Timeline`] of every run.
+    pub timeline: bool,
+}
+
+/// Labels of the lines of each function of a module, by the number of the function's first instruction.
+pub(crate) type Labels = FxHashMap<u32, Vec<Option<u32>>>;
+
+/// A warp as the clock sees it.
+#[derive(Debug, Default)]
+struct WarpTimes {
+    /// When it can issue its next instruction, but for its registers.
+    next: Picoseconds,
+    /// When the registers of each activation have their values, and whose function's they are.
+    frames: Vec<(u32, Vec<Picoseconds>)>,
+    /// When the last load in flight has come.
+    loads: Picoseconds,
+    /// The barrier that it waits at.
+    waits: Option<u32>,
+    watch: Watch,
+}
+
+#[derive(Debug)]
+struct BlockState {
+    rank: usize,
+    /// Index of its SM.
+    sm: usize,
+    warps: Vec<WarpTimes>,
+    /// When all its stores so far have been acknowledged.
+    acknowledged: Picoseconds,
+    /// When they have all arrived.
+    arrived: Picoseconds,
+    /// When its latest instruction was issued.
+    last: Picoseconds,
+    /// Index in the timeline.
+    number: usize,
+    /// Labels of the lines of each function of its module.
+    labels: Option<Arc<Labels>>,
+}
+
+/// The instruction that is being executed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Current {
+    block: u32,
+    warp: usize,
+    frame: usize,
+    at: Picoseconds,
+}
+
+/// A strong store on its way, or arrived.
+#[derive(Debug)]
+struct Flag {
+    sent: Picoseconds,
+    arrives: Picoseconds,
+    /// The block that stored, by its number in the timeline, and those that have seen it.
+    from: usize,
+    seen: Vec<usize>,
+}
+
+/// The state of the clock.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    options: ClockOptions,
+    ranks: usize,
+    fabric: Fabric,
+    sms: FxHashMap<usize, Sm>,
+    blocks: FxHashMap<u32, BlockState>,
+    /// Strong stores by address, in words of 8 bytes.
+    flags: FxHashMap<u64, Flag>,
+    /// When the last atomic on a word was done.
+    atomics: FxHashMap<u64, Picoseconds>,
+    /// When each rank last ended a block.
+    idle: Vec<Picoseconds>,
+    current: Current,
+    /// The running warp may issue up to here.
+    until: Picoseconds,
+    timing: Timing,
+    labels: Vec<(Arc<Module>, Arc<Labels>)>,
+}
+
+impl Clock {
+    pub(crate) fn new(options: ClockOptions, ranks: usize) -> Clock {
+        let mut clock = Clock {
+            fabric: Fabric::new(&options.topology, ranks, options.timeline),
+            options,
+            ranks,
+            sms: FxHashMap::default(),
+            blocks: FxHashMap::default(),
+            flags: FxHashMap::default(),
+            atomics: FxHashMap::default(),
+            idle: Vec::new(),
+            current: Current::default(),
+            until: 0,
+            timing: Timing::default(),
+            labels: Vec::new(),
+        };
+        clock.restart();
+        clock
+    }
+
+    /// A run begins at time 0, on GPUs that do nothing yet.
+    pub(crate) fn restart(&mut self) {
+        self.fabric = Fabric::new(&self.options.topology, self.ranks, self.options.timeline);
+        self.sms.clear();
+        self.blocks.clear();
+        self.flags.clear();
+        self.atomics.clear();
+        self.idle = vec![0; self.ranks];
+        self.timing = Timing {
+            ranks: vec![0; self.ranks],
+            timeline: self.options.timeline.then(Timeline::default),
+            ..Timing::default()
+        };
+    }
+
+    pub(crate) fn label(&mut self, module: &Arc<Module>, labels: Labels) {
+        self.labels.retain(|(known, _)| !Arc::ptr_eq(known, module));
+        self.labels.push((module.clone(), Arc::new(labels)));
+    }
+
+    /// What has happened since the run began.
+    pub(crate) fn timing(&mut self) -> Timing {
+        let mut timing = self.timing.clone();
+        if let Some(timeline) = &mut timing.timeline {
+            for (pair, usage) in self.fabric.usage.iter().enumerate().filter(|(_, u)| !u.bytes.is_empty()) {
+                let (from, to) = (pair / self.ranks, pair % self.ranks);
+                let (interval, bytes) = (usage.width, usage.bytes.clone());
+                timeline.links.push(LinkUse { from, to, interval, bytes });
+            }
+        }
+        timing
+    }
+
+    /// How far warps may run ahead of each other.
+    pub(crate) fn lookahead(&self) -> Picoseconds {
+        let cache = self.options.topology.cycles(self.options.topology.gpu.cache_cycles);
+        (cache / 2).min(self.fabric.latency()) / 2
+    }
+
+    /// When a warp can go on.
+    pub(crate) fn due(&self, block: u32, warp: u32) -> Picoseconds {
+        self.blocks.get(&block).map_or(0, |block| block.warps[warp as usize].next)
+    }
+
+    /// A warp that can go on `now` has a turn until another one can.
+    pub(crate) fn turn(&mut self, now: Picoseconds, until: Picoseconds) {
+        self.fabric.past = now;
+        self.until = until.saturating_add(self.lookahead());
+        if self.flags.len() > 1 << 16 {
+            self.flags.retain(|_, flag| flag.arrives > now);
+        }
+        if self.atomics.len() > 1 << 16 {
+            self.atomics.retain(|_, done| *done > now);
+        }
+    }
+
+    /// The time of the instruction that is being executed.
+    pub(crate) fn read(&self, unit: Unit) -> u64 {
+        match unit {
+            Unit::Nanoseconds => self.current.at / 1000,
+            Unit::Cycles => (self.current.at as f64 * self.options.topology.gpu.clock_ghz / 1000.0) as u64,
+        }
+    }
+
+    fn cycles(&self, cycles: u32) -> Picoseconds {
+        self.options.topology.cycles(cycles)
+    }
+
+    pub(crate) fn block_starts(&mut self, block: &Block) {
+        let sms = u64::from(self.options.topology.gpu.sms);
+        let start = self.idle[block.rank];
+        let labels = self.labels.iter().find(|(module, _)| Arc::ptr_eq(module, &block.module));
+        let number = self.timing.timeline.as_mut().map_or(0, |timeline| {
+            timeline.blocks.push(BlockTimes {
+                rank: block.rank,
+                launch: block.launch,
+                block: block.shape.block,
+                start,
+                end: start,
+                spans: Vec::new(),
+            });
+            timeline.blocks.len() - 1
+        });
+        // Without a timeline blocks are told apart by their own numbers.
+        let number = if self.options.timeline { number } else { block.number as usize };
+        let state = BlockState {
+            rank: block.rank,
+            sm: block.rank * sms as usize + (block.shape.linear() % sms) as usize,
+            warps: (0..block.shape.warps())
+                .map(|_| WarpTimes { next: start, ..WarpTimes::default() })
+                .collect(),
+            acknowledged: start,
+            arrived: start,
+            last: start,
+            number,
+            labels: labels.map(|(_, labels)| labels.clone()),
+        };
+        self.blocks.insert(block.number, state);
+    }
+
+    pub(crate) fn block_ends(&mut self, block: &Block) {
+        let Some(mut state) = self.blocks.remove(&block.number) else { return };
+        // A kernel is not over before its stores have arrived.
+        let end = state.arrived.max(state.last + self.cycles(1));
+        let idle = &mut self.idle[block.rank];
+        *idle = (*idle).max(end);
+        self.timing.ranks[block.rank] = *idle;
+        self.timing.end = self.timing.end.max(end);
+        if let Some(timeline) = &mut self.timing.timeline {
+            let mut visits = Watch::default();
+            state.warps.iter_mut().for_each(|warp| visits.join(warp.watch.finish(end)));
+            timeline.blocks[state.number].end = end;
+            timeline.blocks[state.number].spans = visits.spans();
+        }
+    }
+
+    /// A warp wants to execute an instruction with the lanes of a mask, in an activation. `false`: its time has not come.
+    pub(crate) fn issue(&mut self, site: &Site<'_>, frame: usize, regs: &Regs, active: u32) -> bool {
+        let Site { block, warp, function, pc, .. } = *site;
+        let inst = &function.code[pc as usize];
+        let Some(state) = self.blocks.get_mut(&block.number) else { return true };
+        let times = &mut state.warps[warp as usize];
+        while times.frames.len() <= frame {
+            times.frames.push((u32::MAX, Vec::new()));
+        }
+        let (owner, ready) = &mut times.frames[frame];
+        if *owner != function.first {
+            (*owner, *ready) = (function.first, vec![0; operands::count(&function.layout)]);
+        }
+        let used = operands(function, inst);
+        let mut at = times.next;
+        if active != 0 {
+            let needed = used.reads().iter().chain(used.writes()).map(|&r| ready[r as usize]);
+            at = needed.fold(at, Picoseconds::max);
+            if used.all {
+                at = at.max(times.loads);
+            }
+        }
+        let topology = &self.options.topology;
+        let sm = self.sms.entry(state.sm).or_default();
+        let class = inst.class;
+        let cost = if inst.weight == 0 { 0 } else { slots(class) };
+        let cycle = topology.cycles(1);
+        at = sm.slot(at, cycle, topology.gpu.issue, cost);
+        if at > self.until {
+            times.next = at;
+            return false;
+        }
+        sm.take(at, cycle, cost);
+        let result = at + topology.cycles(topology.gpu.arithmetic_cycles);
+        if active != 0 {
+            used.writes().iter().for_each(|&r| ready[r as usize] = result);
+        }
+        times.next = at + if inst.weight == 0 { 0 } else { cycle };
+        state.last = state.last.max(at);
+        self.current = Current { block: block.number, warp: warp as usize, frame, at };
+        if active != 0 {
+            self.special(function, pc, regs, active);
+        }
+        true
+    }
+
+    /// Instructions that hold their warp.
+    fn special(&mut self, function: &Function, pc: u32, regs: &Regs, active: u32) {
+        let inst = &function.code[pc as usize];
+        let Current { frame, at, .. } = self.current;
+        let local = self.cycles(self.options.topology.gpu.shared_cycles);
+        let Some(state) = self.blocks.get_mut(&self.current.block) else { return };
+        let times = &mut state.warps[self.current.warp];
+        match inst.op {
+            Op::Nanosleep(r) => {
+                let values = regs.get::<u32>(r);
+                let longest = crate::access::lanes(active).map(|lane| values[lane]).max().unwrap_or(0);
+                times.next += u64::from(longest) * 1000;
+            }
+            Op::Fence { scope, .. } if scope != Scope::Cta => {
+                times.next = times.next.max(state.acknowledged).max(times.loads);
+            }
+            // Parameters and lanes' own memory; all else is charged when it takes place.
+            Op::Load(ref access, _, dst) if inst.class != Class::Global => {
+                for &d in dst.iter().take(access.count.into()) {
+                    let r = number(&function.layout, access.bank, d);
+                    if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
+                        *ready = at + local;
+                    }
+                }
+            }
+            Op::Call(_) => self.visit(function, pc),
+            _ => {}
+        }
+    }
+
+    /// A warp does at a line what has an effect.
+    fn visit(&mut self, function: &Function, pc: u32) {
+        let Current { at, frame, .. } = self.current;
+        if self.timing.timeline.is_none() || frame != 0 {
+            return;
+        }
+        let Some(state) = self.blocks.get_mut(&self.current.block) else { return };
+        let Some(labels) = &state.labels else { return };
+        let loc = function.code[pc as usize].loc as usize;
+        let label = labels.get(&function.first).and_then(|lines| lines.get(loc).copied().flatten());
+        state.warps[self.current.warp].watch.visit(label, at);
+    }
+}
+
+/// Slots of issue that an instruction takes, of the four a cycle that the fastest ones have: 128 results a cycle and SM
+/// for 32-bit floating point, 64 for integers and conversions, 32 lanes for memory (CUDA C++ Programming Guide,
+/// "Arithmetic Instructions", compute capabilities 8.0 and 9.0).
+fn slots(class: Class) -> u32 {
+    match class {
+        Class::Integer | Class::Conversion => 2,
+        Class::Global | Class::Shared | Class::Local | Class::Synchronization => 4,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_found_by_name_and_are_sound() {
+        for name in Topology::PRESETS {
+            let topology = Topology::preset(name).unwrap();
+            assert_eq!((topology.name.as_str(), topology.problem()), (name, None));
+        }
+        assert!(Topology::preset("dgx-1000").is_none());
+        let payload = Topology::dgx_h100().payload_gbps();
+        assert!((payload - 370.0).abs() < 2.0, "{payload}");
+    }
+}
