@@ -78,9 +78,13 @@ impl Class {
             Op::Branch(_) | Op::BranchIndexed(..) | Op::Call(_) | Op::Ret | Op::Exit | Op::Trap => {
                 Class::Control
             }
-            Op::Collective(..) | Op::Barrier(_) | Op::Fence { .. } | Op::ProxyFence(_) => {
-                Class::Synchronization
-            }
+            Op::Collective(..)
+            | Op::Barrier(_)
+            | Op::Fence { .. }
+            | Op::ProxyFence(_)
+            | Op::MbarrierInitFence
+            | Op::Mbarrier(_) => Class::Synchronization,
+            Op::AtomVector(_) | Op::Multimem(_) | Op::Async(_) => Class::Global,
             _ => Class::Other,
         }
     }

@@ -104,24 +104,6 @@ pub(crate) fn pred(regs: &Regs, p: PredOperand) -> u32 {
     if p.negated { !bits } else { bits }
 }
 
-/// [`Warp::run_split`] for the host's vector instructions.
-struct Slice<'r, 'm> {
-    warp: &'r mut Warp,
-    cx: &'r mut Context<'m>,
-    function: &'r Function,
-    pc: &'r mut u32,
-    s: usize,
-    left: &'r mut u32,
-}
-
-impl pulp::NullaryFnOnce for Slice<'_, '_> {
-    type Output = Result<Flow, Fault>;
-    #[inline(always)]
-    fn call(self) -> Result<Flow, Fault> {
-        self.warp.run_split(self.cx, self.function, self.pc, self.s, self.left)
-    }
-}
-
 impl Warp {
     /// Runs up to `quantum` instructions; returns how many, 0 if no lane can run.
     pub(crate) fn run(&mut self, cx: &mut Context<'_>, quantum: u32) -> Result<u32, Fault> {
@@ -147,8 +129,7 @@ impl Warp {
             }
             let mut slice = if cx.timed { 1 } else { left };
             let before = slice;
-            let flow =
-                cx.arch.dispatch(Slice { warp: self, cx, function, pc: &mut pc, s, left: &mut slice })?;
+            let flow = self.run_split(cx, function, &mut pc, s, &mut slice)?;
             left -= before - slice;
             self.progress.splits[s].pc = pc;
             let inst = &function.code[pc as usize];
@@ -231,7 +212,6 @@ impl Warp {
         self.diverge(s, &[(pc, active), (pc + 1, mask & !active)], pc + 1);
     }
 
-    #[inline(always)]
     fn run_split(
         &mut self,
         cx: &mut Context<'_>,

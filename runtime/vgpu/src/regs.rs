@@ -137,7 +137,8 @@ impl Regs {
         }
     }
 
-    #[inline(always)]
+    // Each a function of its own: one that had them all in it would take the compiler minutes.
+    #[inline(never)]
     pub(crate) fn map1<A: Lane, D: Lane>(&mut self, d: Reg, a: Reg, mask: u32, f: impl Fn(A) -> D) {
         self.fill(d, mask, |regs, number, out: &mut [D; CHUNK]| {
             let x = regs.chunk::<A>(a, number);
@@ -147,7 +148,7 @@ impl Regs {
         });
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn map2<A: Lane, B: Lane, D: Lane>(
         &mut self,
         [d, a, b]: [Reg; 3],
@@ -162,7 +163,7 @@ impl Regs {
         });
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn map3<A: Lane, B: Lane, C: Lane, D: Lane>(
         &mut self,
         [d, a, b, c]: [Reg; 4],
@@ -179,7 +180,7 @@ impl Regs {
     }
 
     /// `a` where the lane's bit is set, else `b`.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn select<T: Lane>(&mut self, [d, a, b]: [Reg; 3], bits: u32, mask: u32) {
         self.fill(d, mask, |regs, number, out: &mut [T; CHUNK]| {
             let (x, y) = (regs.chunk::<T>(a, number), regs.chunk::<T>(b, number));

@@ -36,6 +36,8 @@ pub(super) enum PolicyOption {
     RoundRobin,
     /// In a new random order each round
     Random,
+    /// Random, while a rank, a block or a warp is held up as long as others can go on
+    Adversarial,
 }
 
 impl PolicyOption {
@@ -43,6 +45,7 @@ impl PolicyOption {
         match self {
             PolicyOption::RoundRobin => Policy::RoundRobin,
             PolicyOption::Random => Policy::Random,
+            PolicyOption::Adversarial => Policy::Adversarial,
         }
     }
 
@@ -50,6 +53,7 @@ impl PolicyOption {
         match self {
             PolicyOption::RoundRobin => "round-robin",
             PolicyOption::Random => "random",
+            PolicyOption::Adversarial => "adversarial",
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) const SIZES: [Size; 6] =
 const MOST: u64 = 2000;
 
 /// How the order of warps is drawn.
-pub(crate) const POLICIES: [Policy; 2] = [Policy::RoundRobin, Policy::Random];
+pub(crate) const POLICIES: [Policy; 3] = [Policy::RoundRobin, Policy::Random, Policy::Adversarial];
 
 /// A collective to call.
 #[derive(Clone)]

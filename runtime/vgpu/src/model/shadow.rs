@@ -1,4 +1,5 @@
-//! Who accessed what last: a cell for every four bytes of memory that kernels touch.
+//! Who accessed what last: a cell for every four bytes of memory that kernels touch, and one for all of a row that warps
+//! access lane by lane.
 
 use crate::error::Space;
 use crate::memory::AllocationId;
@@ -102,6 +103,11 @@ impl How {
         self.0 >> How::SCOPE & 3
     }
 
+    /// Cells of an element, at least 1.
+    fn cells(self) -> u16 {
+        ((1 << (self.0 >> How::SIZE & 7)) / 4).max(1)
+    }
+
     /// Whether both are of elements that begin at the same byte and have the same size, their cells being the same.
     pub(crate) fn same_element(self, bytes: u8, other: How, others: u8) -> bool {
         self.0 >> How::SIZE == other.0 >> How::SIZE && bytes == others
@@ -133,13 +139,71 @@ struct Cell {
     more: u32,
 }
 
-const CELLS: usize = 256;
-/// Bytes of a page.
-const PAGE: u64 = 4 * CELLS as u64;
+/// Cells of a row.
+const ROW: usize = 32;
+/// Rows of a page.
+const ROWS: usize = 8;
+/// Bytes of a row, and of a page.
+const ROW_BYTES: u64 = 4 * ROW as u64;
+const PAGE: u64 = ROW_BYTES * ROWS as u64;
+
+/// Neighbouring cells.
+#[derive(Clone, Debug)]
+enum Row {
+    /// Lanes of one instruction wrote all of it, one after another, and lanes of one instruction read it since.
+    Even {
+        write: Lined,
+        read: Lined,
+    },
+    Cells(Box<[Cell; ROW]>),
+}
+
+/// Accesses of neighbouring lanes to the cells of a row: the stamp is that of the row's first lane.
+#[derive(Clone, Copy, Debug)]
+struct Lined {
+    stamp: Stamp,
+    /// Of a lane.
+    bytes: u8,
+}
+
+impl Lined {
+    const NOBODY: Lined = Lined { stamp: NOBODY, bytes: 4 };
+
+    /// The stamp of one of the cells.
+    fn cell(&self, number: usize) -> Stamp {
+        if self.stamp.epoch == 0 {
+            return NOBODY;
+        }
+        let part = number as u16 & (self.stamp.how.cells() - 1);
+        let lanes = self.stamp.lanes << (4 * number / usize::from(self.bytes));
+        Stamp { lanes, how: self.stamp.how.part(part), ..self.stamp }
+    }
+}
+
+impl Row {
+    fn cells(&mut self) -> &mut [Cell; ROW] {
+        if let Row::Even { write, read } = self {
+            let cell = |n: usize| Cell { write: write.cell(n), read: read.cell(n), more: 0 };
+            *self = Row::Cells(Box::new(std::array::from_fn(cell)));
+        }
+        match self {
+            Row::Cells(cells) => cells,
+            Row::Even { .. } => unreachable!("it has just been made cells of"),
+        }
+    }
+
+    /// Whether this holds of all earlier accesses, and what has to be looked at more closely is not there.
+    fn all(&self, over: impl Fn(&Stamp) -> bool) -> bool {
+        match self {
+            Row::Even { write, read } => over(&write.stamp) && over(&read.stamp),
+            Row::Cells(cells) => cells.iter().all(|c| c.more == 0 && over(&c.write) && over(&c.read)),
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 struct Page {
-    cells: [Cell; CELLS],
+    rows: [Row; ROWS],
     /// Whether a location that strong accesses use begins here.
     watched: bool,
 }
@@ -182,7 +246,8 @@ impl Cells<'_> {
                 let next = (at / 4 * 4 + 4).min(element + size);
                 stamp.bytes = if next - at == 4 { 15 } else { ((1 << (next - at)) - 1) << (at % 4) };
                 stamp.how = how.part(part);
-                let cell = &mut page.cells[(at % PAGE / 4) as usize];
+                let row = &mut page.rows[(at % PAGE / ROW_BYTES) as usize];
+                let cell = &mut row.cells()[(at % ROW_BYTES / 4) as usize];
                 let mut relation = |old: &Stamp, new: &Stamp| relation(old, new, element);
                 let noted = if how.writes() {
                     write(cell, &stamp, self.lists, self.free, &mut relation)
@@ -228,9 +293,22 @@ impl Cells<'_> {
         stamp.bytes = 15;
         while lane < end {
             let at = offset.wrapping_add(u64::from(lane) * bytes);
-            let page = page(self.pages, at);
-            let first = (at % PAGE / 4) as usize;
-            for cells in page.cells[first..].chunks_exact_mut(each).take((end - lane) as usize) {
+            let row = &mut page(self.pages, at).rows[(at % PAGE / ROW_BYTES) as usize];
+            let lanes = (ROW_BYTES / bytes) as u32;
+            if at.is_multiple_of(ROW_BYTES) && end - lane >= lanes && row.all(over) {
+                stamp.lanes = 1 << lane;
+                stamp.how = how;
+                let now = Lined { stamp, bytes: bytes as u8 };
+                match row {
+                    _ if writes => *row = Row::Even { write: now, read: Lined::NOBODY },
+                    Row::Even { read, .. } => *read = now,
+                    Row::Cells(cells) => read_all(cells, &now),
+                }
+                lane += lanes;
+                continue;
+            }
+            let first = (at % ROW_BYTES / 4) as usize;
+            for cells in row.cells()[first..].chunks_exact_mut(each).take((end - lane) as usize) {
                 if !cells.iter().all(|cell| cell.more == 0 && over(&cell.write) && over(&cell.read)) {
                     return lane;
                 }
@@ -250,6 +328,12 @@ impl Cells<'_> {
     }
 }
 
+fn read_all(cells: &mut [Cell; ROW], read: &Lined) {
+    for (number, cell) in cells.iter_mut().enumerate() {
+        cell.read = read.cell(number);
+    }
+}
+
 /// The page of a byte.
 #[inline(always)]
 fn page(pages: &mut Vec<Option<Box<Page>>>, at: u64) -> &mut Page {
@@ -258,8 +342,8 @@ fn page(pages: &mut Vec<Option<Box<Page>>>, at: u64) -> &mut Page {
         pages.resize(number + 1, None);
     }
     pages[number].get_or_insert_with(|| {
-        let cell = Cell { write: NOBODY, read: NOBODY, more: 0 };
-        Box::new(Page { cells: [cell; CELLS], watched: false })
+        let row = |_| Row::Even { write: Lined::NOBODY, read: Lined::NOBODY };
+        Box::new(Page { rows: std::array::from_fn(row), watched: false })
     })
 }
 
