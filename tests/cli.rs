@@ -229,7 +229,7 @@ fn unknown_options_and_values_are_bad_usage() {
         ("run RING --seed=x", &["'x'", "a seed is a whole number from 0 to 2^64 - 1"]),
         ("new", &["<NAME>"]),
         ("run RING --output o.npy", &["--input <FILE>"]),
-        ("run RING --race-check", &["unexpected argument '--race-check'"]),
+        ("run RING --race-check --policy fair", &["'fair'", "round-robin", "random", "adversarial"]),
         ("compile RING --emit image", &["'image'", "program", "cubin"]),
         ("compile RING --emit ptx --arch gfx90a", &["`gfx90a` is no GPU architecture", "sm_90"]),
     ];
