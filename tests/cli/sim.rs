@@ -133,7 +133,7 @@ fn a_trace_is_one_that_perfetto_reads() {
     // Counters fall back to 0, and integrate to what crossed.
     let counters: BTreeSet<&str> = kind("C").map(|event| event["name"].as_str().unwrap()).collect();
     for name in &counters {
-        let last = kind("C").filter(|event| event["name"] == **name).last().unwrap();
+        let last = kind("C").rfind(|event| event["name"] == **name).unwrap();
         assert_eq!(last["args"]["GB/s"], 0.0);
     }
     assert!(counters.contains("r0 -> r1"), "{counters:?}");
