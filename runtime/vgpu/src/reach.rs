@@ -123,7 +123,6 @@ impl MemoryOp<'_, '_> {
     }
 
     /// Executes the instruction for the lanes of `mask`, split by the memory that their addresses fall into.
-    #[inline(always)]
     pub(crate) fn execute(
         &mut self,
         access: &Access,
@@ -164,7 +163,8 @@ impl MemoryOp<'_, '_> {
     /// Serves lanes of `mask` that fall into the same bytes as the first of them; returns which. If the lanes are to be
     /// served as one `run`, then all or none are. Every access of a kernel to global and shared memory comes through
     /// here.
-    #[inline(always)]
+    // Once only: it holds loads and stores of all widths.
+    #[inline(never)]
     #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn serve(
         &mut self,
