@@ -258,14 +258,7 @@ pub(crate) fn collective(
         None => (Data::Generated { seed: options.seed.unwrap_or(0) }, None),
     };
     out.line(format!("{}: {why}", world.describe()));
-    let nvrtc = nvrtc::provide(nvrtc::announce)?;
-    out.field(
-        "nvrtc",
-        json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }),
-    );
-    if let Some(cache) = nvrtc::Cache::from_env() {
-        world.keep_kernels(cache);
-    }
+    let nvrtc = provide_nvrtc(&world, out)?;
     let calls = Calls { collective, message, op: options.element.op, total: iterations, data };
     if exploration.race_check {
         let load = explore::run(&calls, &world, exploration, options.seed.unwrap_or(0), out)?;
@@ -327,6 +320,19 @@ fn quote(argument: &str) -> String {
         return argument.to_owned();
     }
     format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+/// Finds or fetches NVRTC, says which, and lets the world keep what it compiles.
+pub(super) fn provide_nvrtc(world: &World, out: &mut Output) -> Result<nvrtc::Found, nvrtc::NvrtcError> {
+    let nvrtc = nvrtc::provide(nvrtc::announce)?;
+    out.field(
+        "nvrtc",
+        json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }),
+    );
+    if let Some(cache) = nvrtc::Cache::from_env() {
+        world.keep_kernels(cache);
+    }
+    Ok(nvrtc)
 }
 
 /// Refuses messages for which the system would have to end this process.

@@ -8,7 +8,9 @@ use crate::cli::failure::Failure;
 use crate::cli::files::FileSet;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
-use crate::cli::run::{Compared, Element, RunFailure, enough_memory, explore as exploration, seed};
+use crate::cli::run::{
+    Compared, Element, RunFailure, enough_memory, explore as exploration, provide_nvrtc, seed,
+};
 use crate::cli::setting::Setting;
 use crate::cli::{ranks, size, source};
 use clap::Args;
@@ -17,7 +19,6 @@ use quadrille_compiler::collective::Collective;
 use quadrille_runtime::data::{Comparison, Message, Pattern};
 use quadrille_runtime::{
     Check, ClockOptions, Error, Explored, Job, Options as WorldOptions, Run, Stale, Topology, World, explore,
-    nvrtc,
 };
 use report::Report;
 use serde_json::json;
@@ -82,14 +83,7 @@ pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
     let message = Message::new(&program, count, dtype);
     let files = sim.trace.as_ref().map(|path| FileSet::reserve([path.clone()], sim.overwrite)).transpose()?;
     out.line(format!("{}, timed as {}", world.describe(), sim.topology));
-    let nvrtc = nvrtc::provide(nvrtc::announce)?;
-    out.field(
-        "nvrtc",
-        json!({ "version": nvrtc.version.to_string(), "path": nvrtc.path.display().to_string() }),
-    );
-    if let Some(cache) = nvrtc::Cache::from_env() {
-        world.keep_kernels(cache);
-    }
+    provide_nvrtc(&world, out)?;
     let inputs = message.inputs_for(op, Pattern::OneHot { shift: sim.seed as u32 });
     let call = Call { job: Job { collective, dtype, op, inputs: &inputs }, message: &message };
     call.check(sim, &world, out)?;
