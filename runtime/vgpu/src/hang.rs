@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::error::{Near, Place, Space};
 use crate::regs::LANES;
-use crate::warp::Progress;
+use crate::warp::{Progress, Somewhere};
 
 /// An address that a waiting warp reads again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +151,8 @@ pub(crate) struct Watcher {
     visits: u32,
     power: u32,
     repeats: bool,
+    /// Where the state last differed from the snapshot.
+    differed: Option<Somewhere>,
     pub(crate) reads: Vec<Read>,
     /// What each lane polled last.
     polls: Vec<Option<Poll>>,
@@ -175,7 +177,7 @@ impl Watcher {
                     return;
                 }
                 self.visits += 1;
-                if **snapshot == *progress {
+                if !progress.differs(snapshot, &mut self.differed) {
                     self.repeats = true;
                 } else if self.visits >= self.power {
                     let power = self.power.saturating_mul(2);

@@ -88,6 +88,27 @@ lane!(u32, B32, r32);
 lane!(u64, B64, r64);
 
 impl Regs {
+    /// A register that does not have the values that it has in `other`, registers of the same function.
+    pub(crate) fn difference(&self, other: &Regs) -> Option<(Bank, usize)> {
+        fn first<T: Lane>(regs: &Regs, other: &Regs) -> Option<(Bank, usize)> {
+            let (mine, others) = (T::bank(regs), T::bank(other));
+            if mine.as_flattened() == others.as_flattened() {
+                return None;
+            }
+            mine.iter().zip(others).position(|(a, b)| a != b).map(|register| (T::BANK, register))
+        }
+        first::<u32>(self, other).or_else(|| first::<u64>(self, other)).or_else(|| first::<u16>(self, other))
+    }
+
+    /// Whether one register, if there is such a one, does not have the values that it has in `other`.
+    pub(crate) fn differs_in(&self, other: &Regs, (bank, register): (Bank, usize)) -> bool {
+        match bank {
+            Bank::B16 => self.r16.get(register) != other.r16.get(register),
+            Bank::B32 => self.r32.get(register) != other.r32.get(register),
+            Bank::B64 => self.r64.get(register) != other.r64.get(register),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn get<T: Lane>(&self, r: Reg) -> &Lanes<T> {
         &T::bank(self)[r as usize]

@@ -69,7 +69,7 @@ pub(crate) struct Frame {
 }
 
 /// Everything that the next steps of a warp depend on, besides memory.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Progress {
     pub(crate) frames: Vec<Frame>,
     pub(crate) splits: Vec<Split>,
@@ -77,6 +77,38 @@ pub(crate) struct Progress {
     current: usize,
     /// Backward branches since lanes last arrived somewhere while others waited.
     impatience: u32,
+}
+
+/// A register of an activation: number of the activation, bank and register.
+pub(crate) type Somewhere = (usize, (Bank, usize));
+
+impl Progress {
+    /// Whether the state is another one than `other`. What differed last time, `last`, is looked at first: loops that
+    /// count differ there again and again.
+    pub(crate) fn differs(&self, other: &Progress, last: &mut Option<Somewhere>) -> bool {
+        if let Some((frame, register)) = *last
+            && let (Some(mine), Some(others)) = (self.frames.get(frame), other.frames.get(frame))
+            && mine.regs.differs_in(&others.regs, register)
+        {
+            return true;
+        }
+        if (self.current, self.impatience) != (other.current, other.impatience)
+            || self.splits != other.splits
+            || self.joins != other.joins
+            || self.frames.len() != other.frames.len()
+        {
+            return true;
+        }
+        self.frames.iter().zip(&other.frames).enumerate().any(|(number, (mine, others))| {
+            if mine.function == others.function
+                && let Some(register) = mine.regs.difference(&others.regs)
+            {
+                *last = Some((number, register));
+                return true;
+            }
+            mine != others
+        })
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -20,10 +20,9 @@ use crate::random::Random;
 use crate::tally::Tally;
 use crate::warp::Warp;
 
-/// Rounds without any change of memory after which the hang detection begins to look; longer where other threads
-/// may just be slow.
-const QUIET_ROUNDS: u32 = 4;
-const QUIET_ROUNDS_OF_MANY: u32 = 64;
+/// Rounds without any change of memory after which the hang detection begins to look. A snapshot of a warp costs as
+/// much as many rounds of it, and warps that only compute for a while are no hang.
+const QUIET_ROUNDS: u32 = 64;
 
 /// What all workers share during a run.
 #[derive(Clone, Copy)]
@@ -103,7 +102,6 @@ impl Worker {
         let Shared { config, board, .. } = shared;
         let mut order = Vec::new();
         let (mut quiet, mut epoch) = (0u32, board.epoch(self.number, &self.tally));
-        let quiet_rounds = if board.alone() { QUIET_ROUNDS } else { QUIET_ROUNDS_OF_MANY };
         let mut ballot = board.ballot();
         let mut adversary = Adversary::default();
         let mut listed = false;
@@ -116,7 +114,7 @@ impl Worker {
             if self.warps.is_empty() {
                 return Ok(());
             }
-            let suspect = quiet >= quiet_rounds;
+            let suspect = quiet >= QUIET_ROUNDS;
             order.clear();
             order.extend(0..self.warps.len());
             if config.policy == Policy::Adversarial {
