@@ -17,8 +17,6 @@ use crate::warp::{Split, State, Warp};
 
 /// What a slice of a warp may touch besides the warp.
 pub(crate) struct Context<'m> {
-    /// The host's vector instructions.
-    pub(crate) arch: pulp::Arch,
     pub(crate) module: &'m Module,
     pub(crate) memory: &'m Memory,
     pub(crate) tally: &'m mut Tally,

@@ -178,7 +178,7 @@ impl MemoryOp<'_, '_> {
         what: What<'_>,
     ) -> Result<u32, Fault> {
         let (kind, size) = (what.kind(), access.bytes());
-        let Context { arch, memory, tally, block, observer, .. } = &mut *self.cx;
+        let Context { memory, tally, block, observer, .. } = &mut *self.cx;
         let (memory, block) = (*memory, &**block);
         let reached = match run {
             true => reach_run(memory, block, space, window, kind, at[0], size),
@@ -208,8 +208,8 @@ impl MemoryOp<'_, '_> {
         }
         let served = Served { bytes, origin, addresses: at, mask, run };
         let changed = match what {
-            What::Load(to) => arch.dispatch(Loading { access, served, regs, to }).map(|()| false),
-            What::Store(from) => Ok(arch.dispatch(Storing { access, served, regs, from })),
+            What::Load(to) => load(access, served, regs, to).map(|()| false),
+            What::Store(from) => Ok(store(access, served, regs, from)),
             What::Atomic(op, d, bc) => atomic_lanes(op, access, served, regs, d, bc),
             What::AtomicVector(atom) => atomic_elements(atom, bytes, origin, at, mask, regs),
         };
@@ -457,38 +457,6 @@ fn resolve_space(space: Space, address: u64) -> (Space, u64) {
         2 => (Space::Local, LOCAL_WINDOW),
         3 => (Space::Param, PARAM_WINDOW),
         _ => (Space::Generic, 0),
-    }
-}
-
-/// [`load`] for the host's vector instructions.
-struct Loading<'l> {
-    access: &'l Access,
-    served: Served<'l>,
-    regs: &'l mut Regs,
-    to: &'l [Reg; 8],
-}
-
-impl pulp::NullaryFnOnce for Loading<'_> {
-    type Output = Result<(), Failure>;
-    #[inline(always)]
-    fn call(self) -> Result<(), Failure> {
-        load(self.access, self.served, self.regs, self.to)
-    }
-}
-
-/// [`store`] for the host's vector instructions.
-struct Storing<'l> {
-    access: &'l Access,
-    served: Served<'l>,
-    regs: &'l Regs,
-    from: &'l [Reg; 8],
-}
-
-impl pulp::NullaryFnOnce for Storing<'_> {
-    type Output = bool;
-    #[inline(always)]
-    fn call(self) -> bool {
-        store(self.access, self.served, self.regs, self.from)
     }
 }
 

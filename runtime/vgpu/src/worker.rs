@@ -45,7 +45,6 @@ pub(crate) struct Worker {
     pub(crate) tally: Tally,
     /// Modules of the blocks.
     modules: Vec<Arc<Module>>,
-    arch: pulp::Arch,
     /// For runs with a clock.
     pub(crate) agenda: Agenda,
     timed: bool,
@@ -64,7 +63,6 @@ impl Worker {
             started: 0,
             tally: Tally::new(config.ranks),
             modules: Vec::new(),
-            arch: pulp::Arch::new(),
             agenda: Agenda::default(),
             timed: config.clock.is_some(),
         }
@@ -207,7 +205,6 @@ impl Worker {
             copies::progress(block, shared.memory, &mut self.tally, &mut self.random)?;
         }
         let mut cx = Context {
-            arch: self.arch,
             module: &self.modules[block.module_number],
             memory: shared.memory,
             tally: &mut self.tally,

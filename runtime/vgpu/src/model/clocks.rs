@@ -296,9 +296,14 @@ impl Clocks {
         }
     }
 
+    /// Whether strong reads of the warp have seen anything that is not known yet.
+    pub(crate) fn has_seen(&self, who: Who) -> bool {
+        !self.warp(who).seen.is_empty()
+    }
+
     /// What lanes have seen (at one location) becomes known, as far as an acquire of this scope reaches.
     pub(crate) fn take_seen(&mut self, who: Who, lanes: u32, scope: Scope, at: Option<Where>) {
-        if self.warp(who).seen.is_empty() {
+        if !self.has_seen(who) {
             return;
         }
         let mut seen = std::mem::take(&mut self.warp_mut(who).seen);

@@ -452,6 +452,16 @@ impl Model {
         if !strong && self.check.stale != Stale::All {
             return instead;
         }
+        let (from, to) = touch.extent();
+        if !self.packets.any() && !self.shadow.watched(touch.memory, from, to - from) {
+            // Nothing is remembered of these locations.
+            if touch.acquires() && self.clocks.has_seen(who) {
+                for (lane, _, offset) in touch.elements() {
+                    self.clocks.take_seen(who, 1 << lane, touch.scope(), Some((touch.memory, offset)));
+                }
+            }
+            return instead;
+        }
         let epoch = self.clocks.epoch(who);
         let size = touch.size();
         for (lane, e, offset) in touch.elements() {

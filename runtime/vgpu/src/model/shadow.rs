@@ -454,7 +454,8 @@ fn read(
             return Err(*race);
         }
     }
-    if empty(&cell.read) || replaces(&cell.read, stamp, relation) {
+    // A poll mostly follows others of its moment.
+    if empty(&cell.read) {
         cell.read = *stamp;
         return Ok(());
     }
@@ -463,11 +464,16 @@ fn read(
     }
     if cell.more != 0 {
         let list = &mut lists[cell.more as usize - 1];
-        if let Some(same) = list.iter_mut().find(|old| !old.how.writes() && same(old, stamp)) {
-            merge(same, stamp);
+        if list.iter_mut().any(|old| !old.how.writes() && merge(old, stamp)) {
             return Ok(());
         }
-        list.retain(|old| old.how.writes() || !replaces(old, stamp, relation));
+    }
+    if replaces(&cell.read, stamp, relation) {
+        cell.read = *stamp;
+        return Ok(());
+    }
+    if cell.more != 0 {
+        lists[cell.more as usize - 1].retain(|old| old.how.writes() || !replaces(old, stamp, relation));
     }
     push(cell, *stamp, lists, free);
     Ok(())
