@@ -3,17 +3,18 @@
 
 use crate::dtype::{DType, RedOp};
 use crate::ids::{Place, Rank, ThreadBlock};
+use crate::options::Protocol;
 use crate::widths::Widths;
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The parameter block of one rank's launch: the kernel's only parameter.
 ///
 /// C layout, little endian, every field at its natural alignment:
 /// `u32 version, u32 rank, u64 count, u32 hash, u32 reserved, u64 spin_limit, u64 abort, u64 status, u64 multicast,
-/// u64 scalar, u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N]`.
+/// u64 scalar, u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N], u64 fifos[N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// The launching rank.
@@ -41,19 +42,21 @@ pub struct Params {
     pub scratch: Vec<u64>,
     /// The counter region of each rank ([`CounterLayout`]).
     pub counters: Vec<u64>,
+    /// The FIFO region of each rank ([`FifoLayout`]); 0 where the kernel has no messages.
+    pub fifos: Vec<u64>,
 }
 
 impl Params {
     /// The block's bytes for a kernel of `input.len()` ranks.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64 + 32 * self.input.len());
+        let mut bytes = Vec::with_capacity(64 + 40 * self.input.len());
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend(self.rank.0.to_le_bytes());
         bytes.extend(self.count.to_le_bytes());
         bytes.extend(self.hash.to_le_bytes());
         bytes.extend(0u32.to_le_bytes());
         let scalars = [self.spin_limit, self.abort, self.status, self.multicast, self.scalar];
-        let tables = [&self.input, &self.output, &self.scratch, &self.counters];
+        let tables = [&self.input, &self.output, &self.scratch, &self.counters, &self.fifos];
         for word in scalars.iter().chain(tables.into_iter().flatten()) {
             bytes.extend(word.to_le_bytes());
         }
@@ -68,13 +71,17 @@ pub fn chunk_elements(count: u64, chunks: u32, divisible: bool, dtype: DType) ->
     if divisible { elements } else { elements.next_multiple_of(16 / dtype.bytes() as u64) }
 }
 
-/// What a counter counts. Start words are `{sequence: high 32, hash: low 32}`, data words plain 64-bit counts.
+/// What a counter counts. Start words are `{sequence: high 32, hash: low 32}`, all others plain 64-bit counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CounterKind {
     /// The writing rank's kernel has begun; written by its block 0.
     Start,
     /// A step of the writing block is done.
     Data,
+    /// Messages of a connection that lie in their slots; written by the block that stores them.
+    Message,
+    /// Messages of a connection that have been read; written by the block that reads them.
+    Credit(Protocol),
 }
 
 impl CounterKind {
@@ -83,7 +90,63 @@ impl CounterKind {
         match self {
             CounterKind::Start => "start",
             CounterKind::Data => "data",
+            CounterKind::Message => "message",
+            CounterKind::Credit(Protocol::Simple) => "credit",
+            CounterKind::Credit(Protocol::Ll) => "credit LL",
+            CounterKind::Credit(Protocol::Ll128) => "credit LL128",
         }
+    }
+
+    /// Of those of FIFOs, in the order in which they lie.
+    fn fifo(self) -> Option<u64> {
+        match self {
+            CounterKind::Start | CounterKind::Data => None,
+            CounterKind::Message => Some(0),
+            CounterKind::Credit(protocol) => Some(1 + protocol as u64),
+        }
+    }
+}
+
+/// Most FIFOs of a protocol from one rank to another.
+pub const FIFOS: u32 = 16;
+/// Slots of a FIFO in memory, a power of two; the most that a schedule may use.
+pub const SLOTS: u32 = 8;
+
+/// Where FIFOs lie in a rank's FIFO region: by protocol, writing rank, number and slot. The reading rank owns them. A slot
+/// begins with a header, which holds the call's hash in the first message of a call. All zero at first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FifoLayout {
+    /// World size.
+    pub ranks: u32,
+    /// Bytes of data that a slot has room for: a multiple of 16.
+    pub slot_bytes: u64,
+}
+
+impl FifoLayout {
+    /// Bytes from one slot to the next: 16 of header and the data; lines of 16 bytes with 8 of data, the first a header;
+    /// lines of 128 bytes with 120 of data, the first a header.
+    pub fn stride(&self, protocol: Protocol) -> u64 {
+        match protocol {
+            Protocol::Simple => 16 + self.slot_bytes,
+            Protocol::Ll => 16 + 2 * self.slot_bytes,
+            Protocol::Ll128 => 128 + 128 * self.slot_bytes.div_ceil(120),
+        }
+    }
+
+    /// Bytes of all FIFOs of a protocol.
+    pub fn part(&self, protocol: Protocol) -> u64 {
+        u64::from(self.ranks) * u64::from(FIFOS) * u64::from(SLOTS) * self.stride(protocol)
+    }
+
+    /// Where the FIFOs of a protocol begin; every part begins at a multiple of 128 bytes.
+    pub fn begin(&self, protocol: Protocol) -> u64 {
+        let before = Protocol::ALL.iter().take_while(|p| **p != protocol);
+        before.map(|&p| self.part(p).next_multiple_of(128)).sum()
+    }
+
+    /// Bytes of a rank's whole region.
+    pub fn bytes(&self) -> u64 {
+        self.begin(Protocol::Ll128) + self.part(Protocol::Ll128)
     }
 }
 
@@ -111,10 +174,19 @@ pub enum CounterPart {
 }
 
 impl CounterLayout {
+    fn starts(&self) -> u64 {
+        u64::from(self.ranks) * u64::from(self.block_cap)
+    }
+
+    /// Words of starts and data; those of FIFOs follow.
+    fn of_blocks(&self) -> u64 {
+        self.starts() * (1 + u64::from(self.block_cap))
+    }
+
     /// 64-bit words of one part.
     pub fn words(&self) -> u64 {
-        let (n, cap) = (u64::from(self.ranks), u64::from(self.block_cap));
-        n * cap + n * cap * cap
+        let of_fifos = (1 + Protocol::ALL.len() as u64) * u64::from(self.ranks) * u64::from(FIFOS);
+        self.of_blocks() + of_fifos
     }
 
     /// Bytes of a rank's whole region.
@@ -123,15 +195,20 @@ impl CounterLayout {
     }
 
     /// Index in a part: of the word about `peer` for this rank's `own` block. A data counter has a word a pair of
-    /// blocks, a start counter (always from block 0) a word a waiting block.
+    /// blocks, a start counter (always from block 0) a word a waiting block. Messages and credits have a word a FIFO, whose
+    /// number stands for the peer's block, and no block of their own.
     pub fn word(&self, kind: CounterKind, peer: Place, own: ThreadBlock, part: CounterPart) -> u64 {
         let cap = u64::from(self.block_cap);
         let rank = u64::from(peer.rank.0);
         let (peer, own) = (u64::from(peer.block.0), u64::from(own.0));
-        match (kind, part) {
-            (CounterKind::Start, CounterPart::Sent) => rank * cap + peer,
-            (CounterKind::Start, _) => rank * cap + own,
-            (CounterKind::Data, _) => u64::from(self.ranks) * cap + (rank * cap + peer) * cap + own,
+        match (kind.fifo(), kind, part) {
+            (Some(which), ..) => {
+                let fifos = u64::from(FIFOS);
+                self.of_blocks() + (which * u64::from(self.ranks) + rank) * fifos + peer
+            }
+            (None, CounterKind::Start, CounterPart::Sent) => rank * cap + peer,
+            (None, CounterKind::Start, _) => rank * cap + own,
+            _ => self.starts() + (rank * cap + peer) * cap + own,
         }
     }
 
@@ -139,8 +216,7 @@ impl CounterLayout {
     pub fn counted(&self, count: u64, widths: &Widths) -> Vec<u8> {
         let data = widths.wrapped(count);
         let sequence = Widths { counter_bits: widths.sequence_bits(), ..*widths }.wrapped(count);
-        let starts = u64::from(self.ranks) * u64::from(self.block_cap);
-        let word = |index: u64| match (index / self.words(), index % self.words() < starts) {
+        let word = |index: u64| match (index / self.words(), index % self.words() < self.starts()) {
             // The hash of no call is of use in the low half.
             (0, true) => sequence << 32,
             _ => data,
@@ -149,9 +225,10 @@ impl CounterLayout {
     }
 
     /// What a byte offset in the region holds: part, kind, peer and own block; `None` past the end. Start words that
-    /// are flags or expectations have peer block 0, those that count what was sent have own block 0.
+    /// are flags or expectations have peer block 0, those that count what was sent have own block 0; for messages and
+    /// credits see [`CounterLayout::word`].
     pub fn describe(&self, offset: u64) -> Option<(CounterPart, CounterKind, Place, ThreadBlock)> {
-        let (words, cap) = (self.words(), u64::from(self.block_cap));
+        let (words, cap, starts) = (self.words(), u64::from(self.block_cap), self.starts());
         let index = offset / 8;
         let part = match index / words {
             0 => CounterPart::Flag,
@@ -162,8 +239,14 @@ impl CounterLayout {
         let index = index % words;
         let place =
             |rank: u64, block: u64| Place { rank: Rank(rank as u32), block: ThreadBlock(block as u32) };
-        let starts = u64::from(self.ranks) * cap;
-        Some(if index >= starts {
+        Some(if let Some(index) = index.checked_sub(self.of_blocks()) {
+            let (ranks, fifos) = (u64::from(self.ranks), u64::from(FIFOS));
+            let kind = match index / (ranks * fifos) {
+                0 => CounterKind::Message,
+                which => CounterKind::Credit(*Protocol::ALL.get(which as usize - 1)?),
+            };
+            (part, kind, place(index / fifos % ranks, index % fifos), ThreadBlock(0))
+        } else if index >= starts {
             let index = index - starts;
             let peer = place(index / (cap * cap), index / cap % cap);
             (part, CounterKind::Data, peer, ThreadBlock((index % cap) as u32))
@@ -296,10 +379,31 @@ mod tests {
                         Some((part, CounterKind::Start, peer, ThreadBlock(own)))
                     );
                 }
+                let credits = Protocol::ALL.map(CounterKind::Credit);
+                for kind in credits.into_iter().chain([CounterKind::Message]) {
+                    for fifo in (0..FIFOS).map(ThreadBlock) {
+                        let peer = Place { rank: Rank(rank), block: fifo };
+                        let word = layout.word(kind, peer, ThreadBlock(3), part);
+                        assert!(word < layout.words() && seen.insert(word));
+                        let offset = 8 * (word + layout.words() * part as u64);
+                        assert_eq!(layout.describe(offset), Some((part, kind, peer, ThreadBlock(0))));
+                    }
+                }
             }
             assert_eq!(seen.len() as u64, layout.words());
         }
         assert_eq!(layout.describe(layout.bytes()), None);
+    }
+
+    #[test]
+    fn fifos_lie_one_after_another() {
+        let layout = FifoLayout { ranks: 3, slot_bytes: 256 };
+        assert_eq!(Protocol::ALL.map(|p| layout.stride(p)), [272, 528, 128 + 3 * 128]);
+        for (protocol, next) in [(Protocol::Simple, Protocol::Ll), (Protocol::Ll, Protocol::Ll128)] {
+            let end = layout.begin(protocol) + layout.part(protocol);
+            assert!(layout.begin(next) >= end && layout.begin(next).is_multiple_of(128));
+        }
+        assert_eq!(layout.bytes(), layout.begin(Protocol::Ll128) + 3 * 16 * 8 * 512);
     }
 
     #[test]

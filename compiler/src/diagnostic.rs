@@ -38,6 +38,8 @@ pub enum Check {
     Deadlock,
     /// Stage 2: two unordered accesses to one location.
     DataRace,
+    /// Stage 2: a FIFO slot stored to before its last content was read.
+    SlotReuse,
     /// Stage 2: a peer's buffer touched before its kernel began or after it may have ended.
     EntryExit,
     /// Stage 2: counters that disagree at the end of a call.
@@ -66,6 +68,7 @@ impl Check {
             Check::Translation => "translation",
             Check::Deadlock => "deadlock",
             Check::DataRace => "data-race",
+            Check::SlotReuse => "slot-reuse",
             Check::EntryExit => "entry-exit",
             Check::Invariant => "invariant",
             Check::Residency => "residency",

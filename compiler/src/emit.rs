@@ -1,6 +1,7 @@
 //! Kernel -> CUDA C++ text. What does not depend on the program lies in `device/*.cuh`; this lays out the calls.
 
 mod body;
+mod movement;
 mod tables;
 
 use crate::dtype::{DType, RedOp};
@@ -8,13 +9,15 @@ use crate::ids::Place;
 use crate::kernel::Kernel;
 use crate::verify::Verified;
 
-/// The device code that every kernel begins with, in order.
-const DEVICE: [(&str, &str); 5] = [
-    ("abi.cuh", include_str!("emit/device/abi.cuh")),
-    ("sync.cuh", include_str!("emit/device/sync.cuh")),
-    ("call.cuh", include_str!("emit/device/call.cuh")),
-    ("element.cuh", include_str!("emit/device/element.cuh")),
-    ("move.cuh", include_str!("emit/device/move.cuh")),
+/// The device code that kernels begin with, in order, and which kernels need it.
+const DEVICE: [(&str, &str, fn(&Kernel) -> bool); 7] = [
+    ("abi.cuh", include_str!("emit/device/abi.cuh"), |_| true),
+    ("sync.cuh", include_str!("emit/device/sync.cuh"), |_| true),
+    ("call.cuh", include_str!("emit/device/call.cuh"), |_| true),
+    ("element.cuh", include_str!("emit/device/element.cuh"), |_| true),
+    ("move.cuh", include_str!("emit/device/move.cuh"), |_| true),
+    ("fifo.cuh", include_str!("emit/device/fifo.cuh"), Kernel::has_fifos),
+    ("lines.cuh", include_str!("emit/device/lines.cuh"), Kernel::has_lines),
 ];
 
 /// The CUDA text of a kernel, and what a launch of it needs.
@@ -34,6 +37,10 @@ pub struct Cuda {
     pub threads: u32,
     /// Block cap of the counter region ([`crate::abi::CounterLayout`]).
     pub block_cap: u32,
+    /// Bytes of data in a FIFO's slot ([`crate::abi::FifoLayout`]); `None` where the kernel has no messages.
+    pub slot_bytes: Option<u64>,
+    /// Tiles of a call that its counters can tell apart, and the bytes of one; `None` where chunks are moved as a whole.
+    pub tiles: Option<(u64, u64)>,
     /// Element type.
     pub dtype: DType,
     /// Reduction operator.
@@ -91,7 +98,7 @@ impl Cuda {
 /// Emits a kernel that has been proved to be its schedule.
 pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
     let mut text = format!("// ---- widths\n{}\n", kernel.widths.text());
-    for (name, code) in DEVICE {
+    for (name, code, _) in DEVICE.into_iter().filter(|(.., needed)| needed(kernel)) {
         text.push_str(&format!("// ---- {name}\n{code}\n"));
     }
     let device_bytes = text.len();
@@ -112,6 +119,8 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
         grid: kernel.grid.clone(),
         threads: kernel.threads,
         block_cap: kernel.block_cap,
+        slot_bytes: kernel.has_fifos().then_some(kernel.widths.slot_bytes),
+        tiles: kernel.tile.map(|bytes| (kernel.widths.most_signals() / kernel.most_signals().max(1), bytes)),
         dtype: kernel.dtype,
         op: kernel.op,
         lines,

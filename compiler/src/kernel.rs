@@ -4,7 +4,7 @@
 //! Text form (`Display`):
 //!
 //! ```text
-//! kernel ring_2r_f32_sum: all_reduce, 2 ranks, 2 chunks, in place, block cap 32; f32 sum, Simple, 512 threads
+//! kernel ring_2r_f32_sum: all_reduce, 2 ranks, 2 chunks, in place, block cap 32; f32 sum, 512 threads
 //! class 0: r0.b0 r1.b0
 //!   link 0: start to r[(RANK + 1) % 2].b[0], 1 a call
 //!   link 1: start from r[(RANK + 1) % 2].b[0], 1 a call
@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A *link* is a block's end of a counter: it knows the flag's address, what it counted when the last call ended, and
-//! by how much it advances a call. Links that differ only in an advancing operand are one entry with an index `I`.
+//! by how much it advances a call, or a tile. Links that differ only in an advancing operand are one entry with an index
+//! `I`. A connection's credit link knows its FIFO, too: `slot 3[2]` is message 2 of link 3's.
 //!
 //! Invariant: unrolled for any rank and block, the class's steps, counters and advances are the schedule's (`rolled`).
 
@@ -32,6 +33,7 @@ use crate::kind::Shape;
 use crate::options::ScheduleOptions;
 use crate::program::{OpId, Program, StatementId};
 use crate::scaling::Scaling;
+use crate::options::Protocol;
 use crate::schedule::Schedule;
 use crate::verify::Verified;
 use crate::widths::Widths;
@@ -55,6 +57,10 @@ pub struct Kernel {
     pub op: RedOp,
     /// Threads of a block.
     pub threads: u32,
+    /// Bytes of a chunk that are moved at a time; `None`: all of it.
+    pub tile: Option<u64>,
+    /// Slots of each connection's FIFO.
+    pub slots: u32,
     /// Widths of counters and loads.
     pub widths: Widths,
     /// Thread blocks of each rank.
@@ -102,7 +108,9 @@ pub struct Links {
     pub rank: Formula,
     /// The block at the other end.
     pub block: Formula,
-    /// Signals a call.
+    /// The number of the FIFO among those of its protocol from one rank to the other, for messages and credits.
+    pub fifo: Option<Formula>,
+    /// Signals a tile, or a call where there are none.
     pub advance: u32,
 }
 
@@ -111,8 +119,10 @@ pub struct Links {
 pub struct KernelStep {
     /// What is done.
     pub action: KernelAction,
-    /// The statement that it carries out.
+    /// The statement that it serves.
     pub statement: Option<StatementId>,
+    /// It does not carry the statement out: it brings a source, or takes away what was made.
+    pub transfer: bool,
     /// The first member's operation, for comments.
     pub origin: Option<OpId>,
     /// That operation's iteration, as `c = 0, hop = 1`.
@@ -126,8 +136,8 @@ pub struct LinkRun {
     pub first: u32,
     /// How many.
     pub count: u32,
-    /// The value waited for, or the number of this signal, counted from the call's begin.
-    pub value: u32,
+    /// The value waited for, or the number of this signal, counted from the tile's begin.
+    pub value: i32,
 }
 
 /// What a step does.
@@ -152,17 +162,29 @@ pub enum KernelAction {
     BlockSync,
 }
 
-/// A slice whose rank and first chunk depend on the member.
+/// What a move of all members reads or stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operand {
-    /// Which buffer.
-    pub buffer: Buffer,
-    /// Whose.
-    pub rank: Formula,
-    /// First chunk.
-    pub start: Formula,
-    /// Number of chunks.
-    pub len: u32,
+pub enum Operand {
+    /// A slice whose rank and first chunk depend on the member.
+    Memory {
+        /// Which buffer.
+        buffer: Buffer,
+        /// Whose.
+        rank: Formula,
+        /// First chunk.
+        start: Formula,
+        /// Number of chunks.
+        len: u32,
+    },
+    /// A message of a connection.
+    Message {
+        /// How it is laid out.
+        protocol: Protocol,
+        /// The connection's credit link.
+        link: u32,
+        /// Which one of this tile, from 0.
+        number: u32,
+    },
 }
 
 /// Builds the kernel of a proved schedule.
@@ -180,11 +202,32 @@ pub fn build(
         dtype,
         op,
         threads: options.threads.map_or(THREADS, |given| given.value),
+        tile: schedule.tile,
+        slots: schedule.slots,
         widths: Widths::default(),
         grid: schedule.blocks.iter().map(|blocks| blocks.len() as u32).collect(),
         classes: classify::classify(schedule, program),
         divisible: program.divisible,
         statements: program.statements.iter().map(|s| format!("{} {}", s.loc, s.text)).collect(),
+    }
+}
+
+impl Kernel {
+    /// Whether it moves through FIFOs.
+    pub fn has_fifos(&self) -> bool {
+        self.classes.iter().flat_map(|class| &class.links).any(|links| links.fifo.is_some())
+    }
+
+    /// Whether it moves messages that carry flags.
+    pub fn has_lines(&self) -> bool {
+        let credits = self.classes.iter().flat_map(|class| &class.links).map(|links| links.kind);
+        credits.into_iter().any(|kind| matches!(kind, CounterKind::Credit(Protocol::Ll | Protocol::Ll128)))
+    }
+
+    /// The most signals of one counter in a tile, or a call where there are none.
+    pub fn most_signals(&self) -> u64 {
+        let links = self.classes.iter().flat_map(|class| &class.links);
+        links.map(|links| u64::from(links.advance)).max().unwrap_or(0)
     }
 }
 
@@ -198,14 +241,18 @@ impl Class {
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}: {}, block cap {}", self.name, self.shape, self.block_cap)?;
-        writeln!(f, "; {} {}, Simple, {} threads", self.dtype, self.op, self.threads)?;
+        write!(f, "; {} {}, {} threads", self.dtype, self.op, self.threads)?;
+        match self.tile {
+            Some(tile) => writeln!(f, ", {} slots, tile {tile}", self.slots)?,
+            None => writeln!(f)?,
+        }
         for (i, class) in self.classes.iter().enumerate() {
             write!(f, "class {i}:")?;
             for member in &class.members {
                 write!(f, " {member}")?;
             }
             writeln!(f)?;
-            let formulas = Formulas(self.shape.ranks);
+            let formulas = Formulas { ranks: self.shape.ranks, per: if self.tile.is_some() { "tile" } else { "call" } };
             for links in &class.links {
                 formulas.links(f, links)?;
             }
@@ -213,6 +260,7 @@ impl fmt::Display for Kernel {
                 f.write_str("  ")?;
                 formulas.action(f, &step.action)?;
                 match step.origin {
+                    Some(op) if step.transfer => writeln!(f, "    of {op}")?,
                     Some(op) => writeln!(f, "    {op}")?,
                     None => writeln!(f)?,
                 }
@@ -223,7 +271,11 @@ impl fmt::Display for Kernel {
 }
 
 /// Writes formulas for a world size.
-struct Formulas(u32);
+struct Formulas {
+    ranks: u32,
+    /// What links advance by.
+    per: &'static str,
+}
 
 impl Formulas {
     fn links(&self, f: &mut fmt::Formatter<'_>, links: &Links) -> fmt::Result {
@@ -235,13 +287,13 @@ impl Formulas {
             1 => format!("link {}", links.first),
             n => format!("links {}..{}", links.first, links.first + n),
         };
-        let (rank, block) = (links.rank.text(self.0), links.block.text(self.0));
-        writeln!(
-            f,
-            "  {numbers}: {} {word} r[{rank}].b[{block}], {} a call",
-            links.kind.name(),
-            links.advance
-        )
+        let (rank, block) = (links.rank.text(self.ranks), links.block.text(self.ranks));
+        write!(f, "  {numbers}: {} {word} r[{rank}].b[{block}]", links.kind.name())?;
+        if let Some(fifo) = &links.fifo {
+            write!(f, ", FIFO {}", fifo.text(self.ranks))?;
+        }
+        let per = if links.kind == CounterKind::Start { "call" } else { self.per };
+        writeln!(f, ", {} a {per}", links.advance)
     }
 
     fn runs(&self, f: &mut fmt::Formatter<'_>, runs: &[LinkRun], sign: &str) -> fmt::Result {
@@ -260,9 +312,14 @@ impl Formulas {
             if i > 0 {
                 f.write_str(separator)?;
             }
-            let (rank, start) = (operand.rank.text(self.0), operand.start.text(self.0));
-            write!(f, "{}[{rank}][{start}", operand.buffer)?;
-            f.write_str(&if operand.len > 1 { format!("; {}]", operand.len) } else { "]".to_owned() })?;
+            match operand {
+                Operand::Memory { buffer, rank, start, len } => {
+                    let (rank, start) = (rank.text(self.ranks), start.text(self.ranks));
+                    write!(f, "{buffer}[{rank}][{start}")?;
+                    f.write_str(&if *len > 1 { format!("; {len}]") } else { "]".to_owned() })?;
+                }
+                Operand::Message { link, number, .. } => write!(f, "slot {link}[{number}]")?,
+            }
         }
         Ok(())
     }
@@ -288,10 +345,14 @@ impl Formulas {
                 }
                 f.write_str(" -> ")?;
                 self.operands(f, dests, ", ")?;
-                if sources.iter().chain(dests).any(|operand| operand.buffer != Buffer::Scratch) {
+                let sized = |operand: &Operand| match operand {
+                    Operand::Memory { buffer, .. } => *buffer != Buffer::Scratch,
+                    Operand::Message { .. } => false,
+                };
+                if sources.iter().chain(dests).any(sized) {
                     return Ok(());
                 }
-                write!(f, " at {}", size_of.text(self.0))
+                write!(f, " at {}", size_of.text(self.ranks))
             }
             KernelAction::BlockSync => f.write_str("sync"),
         }

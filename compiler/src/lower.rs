@@ -1,29 +1,41 @@
 //! Program -> Schedule. Passes, in order, one a file:
 //!
-//! 1. `depend`: the dependence graph of the operations (read after write, write after read, write after write);
-//! 2. `assign`: depth and thread block of each operation on its executing rank;
-//! 3. `synchronize`: which blocks have to wait for which operations, for which ranks' start, and who exits after
+//! 1. `supported`: options that cannot be carried out;
+//! 2. `divide`: the tasks: operations, and where data is staged also those that send and receive;
+//! 3. `fuse`: tasks that only send what another has made become part of it;
+//! 4. `depend`: the dependence graph of the tasks (read after write, write after read, write after write);
+//! 5. `assign`: depth and thread block of each task on its rank;
+//! 6. `order`: where slots are short, an order in which none is waited for in vain;
+//! 7. `synchronize`: which blocks have to wait for which tasks, for which ranks' start, and who exits after
 //!    what, without the waits that others imply;
-//! 4. `arrange`: the steps of each block, with counters, values and block-wide barriers.
+//! 8. `arrange`: the steps of each block, with counters, values, credits and block-wide barriers.
 //!
 //! Nothing here is trusted: stage 2 proves the result.
 
 mod arrange;
 mod assign;
 mod depend;
+mod divide;
+mod fuse;
+mod order;
 mod supported;
 mod synchronize;
 
+use crate::abi::{FIFOS, SLOTS};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::options::ScheduleOptions;
-use crate::program::Program;
+use crate::program::{Op, Program};
 use crate::schedule::Schedule;
+use crate::widths::Widths;
+use arrange::Frame;
+use std::collections::BTreeMap;
 
-/// Lowers a program that stage 1 accepted. Copies are puts by the source's rank, everything else gets by the
-/// destination's, unless `#[on]` names the rank.
+/// Lowers a program that stage 1 accepted. Unless the options say otherwise, copies are puts by the source's rank,
+/// everything else gets by the destination's, or whatever rank `#[on]` names; where ranks do not reach each other's
+/// buffers, or a protocol carries its flags in the data, everything is staged.
 ///
-/// Errors: `unsupported` where the world cannot carry put and get, or an option cannot be carried out.
+/// Errors: `unsupported` where an option cannot be carried out.
 pub fn lower(
     program: &Program,
     domain: &Domain,
@@ -33,18 +45,45 @@ pub fn lower(
     if !findings.is_empty() {
         return Err(findings);
     }
-    if !domain.symmetric && program.shape.ranks > 1 {
-        return Err(vec![
-            Diagnostic::new(
-                Check::Unsupported,
-                program.name_loc,
-                format!("`{}` needs buffers that every rank can reach", program.name),
-            )
-            .note("put and get address a peer's buffer, and this world maps none"),
-        ]);
+    let staged = |op: &Op| {
+        let how = &program.statements[op.statement.0 as usize].how;
+        divide::staging(how, options, domain.symmetric)
+    };
+    let any_staged = program.ops.iter().any(|op| staged(op).is_some());
+    let tile = options.tile.map(|given| given.value);
+    let tile = if any_staged { Some(tile.unwrap_or(Widths::SLOT_BYTES)) } else { tile };
+    let slots = options.slots.filter(|_| tile.is_some()).map_or(SLOTS, |given| given.value);
+    let tasks = fuse::fuse(program, divide::divide(program, staged, tile.is_some()));
+    let graph = depend::depend(program, &tasks);
+    let mut placement = assign::assign(program, &tasks, &graph, supported::cap(domain, options))?;
+    if let Some(finding) = too_many_fifos(program, &tasks, &placement) {
+        return Err(vec![finding]);
     }
-    let graph = depend::depend(program);
-    let placement = assign::assign(program, &graph, supported::cap(domain, options))?;
-    let sync = synchronize::synchronize(program, &graph, &placement);
-    Ok(arrange::arrange(program, &placement, &sync, domain.block_cap))
+    order::fit_slots(program, &tasks, &graph, &mut placement, slots)?;
+    let sync = synchronize::synchronize(program.shape.ranks, &tasks, &graph, &placement);
+    let frame = Frame { block_cap: domain.block_cap, tile, slots };
+    Ok(arrange::arrange(program, &tasks, &placement, &sync, frame))
+}
+
+/// More connections between two ranks than there are FIFOs.
+fn too_many_fifos(
+    program: &Program,
+    tasks: &divide::Tasks,
+    placement: &assign::Placement,
+) -> Option<Diagnostic> {
+    let mut fifos: BTreeMap<_, u32> = BTreeMap::new();
+    for (protocol, writer, reader) in order::loads(tasks, placement).into_keys() {
+        *fifos.entry((protocol, writer.rank, reader.rank)).or_default() += 1;
+    }
+    let ((_, from, to), &most) = fifos.iter().max_by_key(|(_, most)| **most)?;
+    if most <= FIFOS {
+        return None;
+    }
+    let message = format!("`{}` needs {most} FIFOs from {from} to {to}", program.name);
+    let finding = Diagnostic::new(Check::Unsupported, program.name_loc, message);
+    Some(
+        finding
+            .note(format!("there are {FIFOS} from one rank to another, one for each pair of thread blocks"))
+            .help("lower `blocks`"),
+    )
 }

@@ -4,7 +4,6 @@
 use crate::ids::{Buffer, Location, Slice};
 use crate::kind::Shape;
 use crate::program::Op;
-use crate::schedule::sizing;
 use rustc_hash::FxHashMap;
 
 /// The positions at a point of a run.
@@ -31,7 +30,8 @@ impl Positions {
     /// The position at which chunk `offset` of an operation's slices is: that of the operand that tells its size, or,
     /// where all lie in scratch, that of the first source that holds something.
     pub(crate) fn of_operation(&self, sources: &[Slice], dests: &[Slice], offset: u32) -> u32 {
-        match sizing(sources, dests) {
+        let sized = sources.iter().chain(dests).find(|slice| slice.buffer != Buffer::Scratch);
+        match sized {
             Some(slice) => (slice.start + offset) % self.chunks,
             None => sources.iter().find_map(|source| self.of(source.at(offset))).unwrap_or(0),
         }

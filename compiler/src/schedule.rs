@@ -16,12 +16,38 @@
 //!   expect data r1.b0 += 1
 //! ```
 //!
+//! A schedule that moves through FIFO slots, `8 slots, tile 32768` in its first line:
+//!
+//! ```text
+//! r0.b0
+//!   wait credit r1.b0 >= -7
+//!   copy data[0][0] -> slot r1.b0[0]    of #0
+//!   sync
+//!   signal message r1.b0
+//! r1.b0
+//!   wait message r0.b0 >= 1
+//!   reduce data[1][0] + slot r0.b0[0] -> data[1][0]    #0
+//!   sync
+//!   signal credit r0.b0
+//! ```
+//!
 //! Meaning: the blocks of all ranks run at once, each its steps in order, a step by all its threads. A counter is
 //! the tuple (kind, writing block, waiting block); values count from the call's begin. `signal` names the waiting
 //! blocks, `wait` the writing ones. Waits of one step are polled side by side and end with a block-wide barrier;
 //! signals of one step are stored by one thread each. `sync` is a block-wide barrier. An `expect` line says by how
-//! much the block raises what it expects of a counter when the call ends. `#3` names the program's operation. A move
+//! much the block raises what it expects of a counter when the call ends. `#3` names the program's operation, which the
+//! step carries out; `of #3`, a step that only brings what it takes or takes away what it makes. A move
 //! between chunks of scratch alone says `at 2`, the position in their unit of what lies there.
+//!
+//! With a tile every block goes through its steps once for each tile: chunks are moved tile by tile, signals are given
+//! for each tile, and values waited for count from the tile's begin. Only starts are signalled and waited for once, before
+//! the first tile. All blocks have as many tiles as the largest chunk; what is beyond a chunk's end is empty.
+//!
+//! `slot r1.b0[2]` is a *message*: number 2 of this tile from this block to that one, in a slot of the connection's FIFO in
+//! the reading rank's memory; as a source, from that block. `LL r1.b0[2]` and `LL128 r1.b0[2]` carry their flags with
+//! the data, and are waited for word by word; a plain one is announced by a `message` signal. A slot is free again when
+//! the reader has signalled as many credits as messages were stored before it, less the number of slots; so a value
+//! below 1 stands for a message of an earlier tile or call.
 //!
 //! Invariants, each with the check that enforces it:
 //! 1. Places, chunks and counters exist; slices of one move are equally long; start counters are signalled by block 0,
@@ -29,7 +55,7 @@
 //! 2. Replayed in any order that the waits allow, the moves compute the program (`translation`).
 //! 3. Every wait ends, whatever the speeds of the blocks (`deadlock`).
 //! 4. Two accesses to one location, one of them a store, are ordered (`data-race`). Threads of one block are ordered
-//!    by `wait` and `sync` only.
+//!    by `wait` and `sync` only. A slot is stored to only when its last message has been read (`slot-reuse`).
 //! 5. A peer's buffer is touched only between that peer's start, with an equal call, and its exit (`entry-exit`).
 //! 6. At the end both sides of each counter have advanced by the same number, and no start signal is outstanding
 //!    (`invariant`).
@@ -42,7 +68,10 @@ pub use parse::ParseError;
 
 use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::kind::Shape;
+use crate::options::Protocol;
 use crate::program::{OpId, join};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The schedule of all ranks.
@@ -54,6 +83,10 @@ pub struct Schedule {
     pub shape: Shape,
     /// Most blocks a rank may have; fixes where counters lie.
     pub block_cap: u32,
+    /// Bytes of a chunk that are moved at a time; `None`: all of it.
+    pub tile: Option<u64>,
+    /// Slots of each connection's FIFO.
+    pub slots: u32,
     /// The thread blocks of each rank: `blocks[rank][block]`.
     pub blocks: Vec<Vec<Block>>,
 }
@@ -72,8 +105,17 @@ pub struct Block {
 pub struct Step {
     /// What is done.
     pub action: Action,
-    /// The operation of the program that a move carries out, where known.
+    /// The operation of the program that a move serves, where known.
     pub origin: Option<OpId>,
+    /// The move does not carry the operation out: it brings one of its sources, or takes away what it made.
+    pub transfer: bool,
+}
+
+impl Step {
+    /// A step of no operation.
+    pub fn plain(action: Action) -> Step {
+        Step { action, origin: None, transfer: false }
+    }
 }
 
 /// What a step does.
@@ -86,9 +128,9 @@ pub enum Action {
     /// Combine the sources in order (a copy if there is one) and store the result to every destination.
     Move {
         /// What is read.
-        sources: Vec<Slice>,
+        sources: Vec<Operand>,
         /// What is stored.
-        dests: Vec<Slice>,
+        dests: Vec<Operand>,
         /// The position of the first chunk in its unit, on which its size depends.
         position: u32,
     },
@@ -96,9 +138,100 @@ pub enum Action {
     BlockSync,
 }
 
-/// The operand whose chunks tell the size of a move: the first one that does not lie in scratch.
-pub fn sizing<'a>(sources: &'a [Slice], dests: &'a [Slice]) -> Option<&'a Slice> {
-    sources.iter().chain(dests).find(|slice| slice.buffer != Buffer::Scratch)
+/// The operand whose chunks tell the size of a move: the first one that does not lie in scratch or a slot.
+pub fn sizing<'a>(sources: &'a [Operand], dests: &'a [Operand]) -> Option<&'a Slice> {
+    sources.iter().chain(dests).filter_map(Operand::memory).find(|slice| slice.buffer != Buffer::Scratch)
+}
+
+/// What a move reads or stores.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Operand {
+    /// Chunks of a rank's buffer.
+    Memory(Slice),
+    /// One chunk's message.
+    Message(Message),
+}
+
+impl Operand {
+    /// The chunks of a buffer, if it is that.
+    pub fn memory(&self) -> Option<&Slice> {
+        match self {
+            Operand::Memory(slice) => Some(slice),
+            Operand::Message(_) => None,
+        }
+    }
+
+    /// The message, if it is one.
+    pub fn message(&self) -> Option<&Message> {
+        match self {
+            Operand::Memory(_) => None,
+            Operand::Message(message) => Some(message),
+        }
+    }
+
+    /// Chunks moved.
+    pub fn len(&self) -> u32 {
+        self.memory().map_or(1, |slice| slice.len)
+    }
+
+    /// Never: an operand has at least one chunk.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the two share memory, seen from within one tile.
+    pub fn overlaps(&self, other: &Operand) -> bool {
+        match (self, other) {
+            (Operand::Memory(a), Operand::Memory(b)) => a.overlaps(b),
+            (Operand::Message(a), Operand::Message(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+/// One chunk on its way through a slot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Message {
+    /// The FIFO.
+    pub connection: Connection,
+    /// Which one of this tile, from 0.
+    pub number: u32,
+}
+
+/// A FIFO from one block to another; its slots lie in the memory of the reading rank.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Connection {
+    /// How messages are laid out and announced.
+    pub protocol: Protocol,
+    /// The block that stores.
+    pub writer: Place,
+    /// The block that reads.
+    pub reader: Place,
+}
+
+impl Connection {
+    /// The counter of messages that have been read.
+    pub fn credit(&self) -> Counter {
+        Counter { kind: CounterKind::Credit(self.protocol), writer: self.reader, waiter: self.writer }
+    }
+
+    /// The counter of messages that have been stored; there is none where messages carry flags.
+    pub fn announced(&self) -> Option<Counter> {
+        let counter = Counter { kind: CounterKind::Message, writer: self.writer, waiter: self.reader };
+        (self.protocol == Protocol::Simple).then_some(counter)
+    }
+}
+
+impl Counter {
+    /// The connection whose messages or credits it counts.
+    pub fn connection(&self) -> Option<Connection> {
+        let Counter { kind, writer, waiter } = *self;
+        match kind {
+            CounterKind::Start | CounterKind::Data => None,
+            CounterKind::Message => Some(Connection { protocol: Protocol::Simple, writer, reader: waiter }),
+            CounterKind::Credit(protocol) => Some(Connection { protocol, writer: waiter, reader: writer }),
+        }
+    }
 }
 
 /// A value waited for.
@@ -106,8 +239,8 @@ pub fn sizing<'a>(sources: &'a [Slice], dests: &'a [Slice]) -> Option<&'a Slice>
 pub struct Arrival {
     /// The counter.
     pub counter: Counter,
-    /// The value it must reach, counted from the call's begin; at least 1.
-    pub value: u32,
+    /// The value it must reach, counted from the tile's begin: at least 1, but for credits.
+    pub value: i32,
 }
 
 /// A counter: one writing block, one waiting block. It lies in the waiter's memory.
@@ -156,6 +289,61 @@ impl Schedule {
     }
 }
 
+impl Block {
+    /// The counters that the block at `own` signals or waits for, or whose connections it stores to or reads from; with
+    /// repetitions.
+    pub fn counters(&self, own: Place) -> impl Iterator<Item = Counter> {
+        self.steps.iter().flat_map(move |step| -> Vec<Counter> {
+            match &step.action {
+                Action::Wait(arrivals) => arrivals.iter().map(|arrival| arrival.counter).collect(),
+                Action::Signal(counters) => counters.clone(),
+                Action::Move { sources, dests, .. } => {
+                    let messages = sources.iter().chain(dests).filter_map(Operand::message);
+                    let ends = messages.filter(|m| [m.connection.writer, m.connection.reader].contains(&own));
+                    ends.map(|message| message.connection.credit()).collect()
+                }
+                Action::BlockSync => Vec::new(),
+            }
+        })
+    }
+}
+
+/// The FIFOs of a schedule's connections: those of a protocol from one rank to another are numbered through, in the order of
+/// their blocks.
+#[derive(Clone, Debug, Default)]
+pub struct Fifos(FxHashMap<Connection, u32>);
+
+impl Fifos {
+    /// Numbers the connections.
+    pub fn of(schedule: &Schedule) -> Fifos {
+        let ends = schedule.places().flat_map(|(place, block)| block.counters(place));
+        let all: BTreeSet<_> = ends.filter_map(|counter| counter.connection()).collect();
+        let mut next: FxHashMap<(Protocol, Rank, Rank), u32> = FxHashMap::default();
+        let numbered = all.into_iter().map(|connection| {
+            let Connection { protocol, writer, reader } = connection;
+            let next = next.entry((protocol, writer.rank, reader.rank)).or_default();
+            *next += 1;
+            (connection, *next - 1)
+        });
+        Fifos(numbered.collect())
+    }
+
+    /// The FIFO of a connection, 0 for one that the schedule does not have.
+    pub fn number(&self, connection: &Connection) -> u32 {
+        self.0.get(connection).copied().unwrap_or(0)
+    }
+
+    /// How many there are of each protocol from one rank to another at most.
+    pub fn most(&self) -> u32 {
+        self.0.values().max().map_or(0, |most| most + 1)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// Counts over all ranks and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Totals {
@@ -175,7 +363,11 @@ pub struct Totals {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "schedule {}: {}, block cap {}", self.name, self.shape, self.block_cap)?;
+        write!(f, "schedule {}: {}", self.name, self.shape)?;
+        if let Some(tile) = self.tile {
+            write!(f, ", {} slots, tile {tile}", self.slots)?;
+        }
+        writeln!(f, ", block cap {}", self.block_cap)?;
         for (place, block) in self.places() {
             writeln!(f, "{place}")?;
             for step in &block.steps {
@@ -193,6 +385,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.action.fmt(f)?;
         match self.origin {
+            Some(op) if self.transfer => write!(f, "    of {op}"),
             Some(op) => write!(f, "    {op}"),
             None => Ok(()),
         }
@@ -216,15 +409,57 @@ impl fmt::Display for Action {
             }
             Action::Move { sources, dests, position } => {
                 f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
-                join(f, sources, " + ")?;
+                join(f, &ends(sources, |connection| connection.writer), " + ")?;
                 f.write_str(" -> ")?;
-                join(f, dests, ", ")?;
+                join(f, &ends(dests, |connection| connection.reader), ", ")?;
                 match sizing(sources, dests) {
                     Some(_) => Ok(()),
                     None => write!(f, " at {position}"),
                 }
             }
             Action::BlockSync => f.write_str("sync"),
+        }
+    }
+}
+
+/// Operands as a block names them: messages by the block at the other end.
+fn ends(operands: &[Operand], peer: impl Fn(&Connection) -> Place) -> Vec<String> {
+    let name = |operand: &Operand| match operand {
+        Operand::Memory(slice) => slice.to_string(),
+        Operand::Message(Message { connection, number }) => {
+            format!("{} {}[{number}]", slot_word(connection.protocol), peer(connection))
+        }
+    };
+    operands.iter().map(name).collect()
+}
+
+/// What a message of a protocol is called.
+fn slot_word(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Simple => "slot",
+        Protocol::Ll | Protocol::Ll128 => protocol.name(),
+    }
+}
+
+/// In full, for messages: `slot r0.b0 -> r1.b0`.
+impl fmt::Display for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} -> {}", slot_word(self.protocol), self.writer, self.reader)
+    }
+}
+
+/// In full, for messages: `slot r0.b0 -> r1.b0 [2]`.
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}]", self.connection, self.number)
+    }
+}
+
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Operand::Memory(slice) => slice.fmt(f),
+            Operand::Message(message) => message.fmt(f),
         }
     }
 }

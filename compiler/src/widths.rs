@@ -14,18 +14,23 @@ pub struct Widths {
     pub threads: u32,
     /// Packs that a thread has in flight, at least 1; a step of more sources loads one of each.
     pub loads: u32,
+    /// Bytes of data that a FIFO's slot has room for: a multiple of 16. A tile that is staged is no larger.
+    pub slot_bytes: u64,
 }
 
 impl Default for Widths {
     fn default() -> Widths {
-        Widths { counter_bits: 64, threads: 1024, loads: 8 }
+        Widths { counter_bits: 64, threads: 1024, loads: 8, slot_bytes: Widths::SLOT_BYTES }
     }
 }
 
 impl Widths {
     /// What tests take: counters that wrap after 256 signals, blocks of two warps, two packs in flight. A chunk of 3 KiB
     /// then goes through the unrolled loop of a copy and through its rest.
-    pub const SMALL: Widths = Widths { counter_bits: 8, threads: 64, loads: 2 };
+    pub const SMALL: Widths = Widths { counter_bits: 8, threads: 64, loads: 2, slot_bytes: 256 };
+
+    /// What a slot has room for where nothing is shrunk.
+    pub const SLOT_BYTES: u64 = 16 << 10;
 
     /// Bits of a start's sequence number.
     pub fn sequence_bits(&self) -> u32 {
@@ -59,8 +64,11 @@ impl Widths {
             let message = format!("blocks of {} threads with {} loads in flight", self.threads, self.loads);
             problems.push(refuse(message, "choose a multiple of 32 threads, and at least one load"));
         }
-        let links = kernel.classes.iter().flat_map(|class| &class.links);
-        let most = u64::from(links.map(|links| links.advance).max().unwrap_or(0));
+        if self.slot_bytes == 0 || !self.slot_bytes.is_multiple_of(16) {
+            let message = format!("slots of {} bytes", self.slot_bytes);
+            problems.push(refuse(message, "choose a multiple of 16"));
+        }
+        let most = kernel.most_signals();
         if most > self.most_signals() {
             let Widths { counter_bits, .. } = self;
             let message = format!("a call of {} has {most} signals of one counter", kernel.name);
@@ -70,18 +78,24 @@ impl Widths {
             );
         }
         let threads = kernel.threads.min(self.threads);
-        if problems.is_empty() { Ok(Kernel { threads, widths: self, ..kernel }) } else { Err(problems) }
+        let tile = kernel.tile.map(|tile| tile.min(self.slot_bytes));
+        if problems.is_empty() { Ok(Kernel { threads, tile, widths: self, ..kernel }) } else { Err(problems) }
     }
 
     /// The constants that device code takes them from.
     pub(crate) fn text(&self) -> String {
+        use crate::abi::{FIFOS, SLOTS};
         format!(
             "namespace quadrille {{\n\nconstexpr unsigned COUNTER_BITS = {};  // of a data counter\n\
              constexpr unsigned SEQUENCE_BITS = {};  // of a start's sequence number\n\
-             constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\n}}  // namespace quadrille\n",
+             constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\
+             constexpr unsigned SLOT_BYTES = {};  // of data in a FIFO's slot\n\
+             constexpr unsigned FIFOS = {FIFOS};  // from one rank to another, of a protocol\n\
+             constexpr unsigned SLOTS = {SLOTS};  // of a FIFO\n\n}}  // namespace quadrille\n",
             self.counter_bits,
             self.sequence_bits(),
-            self.loads
+            self.loads,
+            self.slot_bytes
         )
     }
 }

@@ -1,11 +1,12 @@
 //! The part of the text that is particular to a kernel: constants, tables, one `__global__`, a branch a class.
 
 use super::tables::{Tables, constant, dispatch};
+use super::movement::movement;
 use super::{Line, c_name, entry};
 use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
-use crate::ids::Buffer;
-use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Operand};
+use crate::options::Protocol;
+use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links};
 use crate::scaling::Scaling;
 
 /// The text, whose first line is line `first_line` of the whole, and the lines of its steps.
@@ -34,7 +35,10 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     ));
     let most_links = kernel.classes.iter().map(Class::link_count).max().unwrap_or(0).max(1);
     text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
-    text.push_str("  const Chunks<T, CHUNKS, EQUAL> chunks(p.count);\n");
+    text.push_str(match kernel.tile {
+        Some(_) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES> chunks(p.count);\n",
+        None => "  const Chunks<T, CHUNKS, EQUAL> chunks(p.count);\n",
+    });
     text.push_str("  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x;\n");
     if tables.used() {
         text.push_str("  const u32 MEMBER = MEMBERS[RANK * GRID + BLOCK];\n");
@@ -90,10 +94,10 @@ fn head(kernel: &Kernel) -> String {
         RedOp::Max => "Max",
     };
     format!(
-        "// {}: {}; {} {}, Simple\nnamespace {} {{\n\nusing namespace quadrille;\n\n\
+        "// {}: {}; {} {}\nnamespace {} {{\n\nusing namespace quadrille;\n\n\
          using T = {element};\nusing Op = {op};\n\
          constexpr u32 RANKS = {};\nconstexpr u32 CHUNKS = {};  // of a unit\nconstexpr bool EQUAL = {};\n\
-         [[maybe_unused]] constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n{}",
+         [[maybe_unused]] constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n{}{}",
         kernel.name,
         kernel.shape,
         kernel.dtype,
@@ -104,6 +108,7 @@ fn head(kernel: &Kernel) -> String {
         kernel.divisible,
         kernel.threads,
         kernel.block_cap,
+        kernel.tile.map_or(String::new(), |tile| format!("constexpr u64 TILE_BYTES = {tile};\n")),
         scaled_operators(kernel),
     )
 }
@@ -122,35 +127,63 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
     let around = |code: String| Part { step: None, what: String::new(), code };
     let mut parts = Vec::new();
     if !class.links.is_empty() {
-        // No barrier: a link is of one thread alone, which opens, uses and closes it.
-        let opened = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
+        // No barrier: a link is of one thread alone, which opens, uses and closes it. But all threads look where a FIFO is.
+        let mut opened: String = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
+        if class.links.iter().any(|links| links.fifo.is_some()) {
+            opened.push_str("block_sync();\n");
+        }
         parts.push(around(opened));
     }
+    if kernel.tile.is_some() {
+        parts.push(around("for (u64 TILE = 0; TILE < chunks.tiles(); ++TILE) {\n".to_owned()));
+    }
     for (i, step) in class.steps.iter().enumerate() {
-        let (what, code) = code(kernel, class, i, step, tables);
+        let (what, mut code) = code(kernel, class, i, step, tables);
+        if kernel.tile.is_some() {
+            code = code.lines().map(|line| format!("  {line}\n")).collect();
+        }
         parts.push(Part { step: Some(i as u32), what, code });
     }
+    if kernel.tile.is_some() {
+        parts.push(around("}\n".to_owned()));
+    }
     if !class.links.is_empty() {
-        parts.push(around(format!("close(links, {});\n", class.link_count())));
+        let tiles = if kernel.tile.is_some() { ", chunks.tiles()" } else { "" };
+        parts.push(around(format!("close(links, {}{tiles});\n", class.link_count())));
     }
     parts
 }
 
 fn open(links: &Links, threads: u32, tables: &mut Tables) -> String {
-    let kind = links.kind.name();
     let way = match links.end {
         End::Writer => "to",
         End::Waiter => "from",
     };
-    let (rank, block) = (tables.expression(&links.rank), tables.expression(&links.block));
+    let function = match links.kind {
+        CounterKind::Start => format!("start_{way}<C>"),
+        CounterKind::Data => format!("data_{way}<C>"),
+        CounterKind::Message => format!("message_{way}<C>"),
+        CounterKind::Credit(protocol) => format!("credit_{way}<C, {}, RANKS>", c_protocol(protocol)),
+    };
+    let rank = tables.expression(&links.rank);
+    let other = tables.expression(links.fifo.as_ref().unwrap_or(&links.block));
     format!(
         "for (u32 I = index_from({}); I < {}; I += THREADS)\n  \
-         open_{kind}_{way}<C>(links[{} + I], p, {rank}, {block}, {});\n",
+         open_{function}(links[{} + I], p, {rank}, {other}, {});\n",
         links.first % threads,
         links.count,
         links.first,
         links.advance
     )
+}
+
+/// The protocol's name in device code.
+pub(super) fn c_protocol(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Simple => "SIMPLE",
+        Protocol::Ll => "LL",
+        Protocol::Ll128 => "LL128",
+    }
 }
 
 /// The statement that a step belongs to: its own, else that of the next move, else of the last.
@@ -176,43 +209,28 @@ fn code(
             (what, wait(kernel, class, index, runs))
         }
         KernelAction::Signal(runs) => {
+            let (once, tile) = per_tile(kernel);
             let signals = runs.iter().map(|run| {
                 let (first, count, value) = (run.first, run.count, run.value);
                 let first_thread = first % kernel.threads;
                 match kind_of(class, run.first) {
                     CounterKind::Start => {
-                        format!("signal_start(p, links, {first}, {count}, {first_thread});\n")
+                        format!("{once}signal_start(p, links, {first}, {count}, {first_thread});\n")
                     }
-                    CounterKind::Data => {
-                        format!("signal_data(links, {first}, {count}, {value}, {first_thread});\n")
-                    }
+                    _ => format!("signal_data(links, {first}, {count}, {value}, {first_thread}{tile});\n"),
                 }
             });
             ("a signal".to_owned(), signals.collect())
         }
         KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "block_sync();\n".to_owned()),
-        KernelAction::Move { sources, dests, size_of, scaling } => {
+        KernelAction::Move { .. } => {
             let statement = ahead.unwrap_or("a move");
             let comment = match (step.iteration.is_empty(), class.members.as_slice()) {
                 (true, _) => statement.to_owned(),
                 (false, [_]) => format!("{statement}  {}", step.iteration),
                 (false, many) => format!("{statement}  on {}: {}", many[0], step.iteration),
             };
-            let from = addresses(sources, tables);
-            let to = addresses(dests, tables);
-            let start = tables.expression(size_of);
-            let (function, factor) = match scaling.bare.is_empty() {
-                true => ("move", ""),
-                false => ("move_scaled", ", p.scalar"),
-            };
-            let code = format!(
-                "// {comment}\n{function}<T, {}, {}, {}>(\n    {{{from}}},\n    {{{to}}},\n    \
-                 chunks.length({start}, {}){factor});\n",
-                operator(kernel, scaling),
-                sources.len(),
-                dests.len(),
-                sources[0].len
-            );
+            let code = format!("// {comment}\n{}", movement(kernel, index, step, tables));
             (statement.to_owned(), code)
         }
     }
@@ -233,7 +251,7 @@ fn scalings(kernel: &Kernel) -> Vec<&Scaling> {
 }
 
 /// The operator of a step that scales so.
-fn operator(kernel: &Kernel, scaling: &Scaling) -> String {
+pub(super) fn operator(kernel: &Kernel, scaling: &Scaling) -> String {
     if scaling.is_none() {
         return "Op".to_owned();
     }
@@ -268,7 +286,16 @@ fn kind_of(class: &Class, link: u32) -> CounterKind {
     group.map_or(CounterKind::Data, |g| g.kind)
 }
 
+/// What stands before what is done once a call, and the argument of what is done for a tile.
+fn per_tile(kernel: &Kernel) -> (&'static str, &'static str) {
+    match kernel.tile {
+        Some(_) => ("if (TILE == 0) ", ", TILE"),
+        None => ("", ""),
+    }
+}
+
 fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String {
+    let (once, tile) = per_tile(kernel);
     let is_start = |run: &LinkRun| kind_of(class, run.first) == CounterKind::Start;
     let any_start = runs.iter().any(is_start);
     let polls: String = runs
@@ -277,17 +304,17 @@ fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String
             let (first, count, value) = (run.first, run.count, run.value);
             let first_thread = first % kernel.threads;
             if is_start(run) {
-                format!("  failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
+                format!("  {once}failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
             } else if any_start {
-                format!("  poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+                format!("  poll_data(links, {first}, {count}, {value}, {first_thread}{tile});\n")
             } else {
-                format!("poll_data(links, {first}, {count}, {value}, {first_thread});\n")
+                format!("poll_data(links, {first}, {count}, {value}, {first_thread}{tile});\n")
             }
         })
         .collect();
     if any_start {
         format!("{{\n  bool failed = false;\n{polls}  if (leave(failed)) return;\n}}\n")
-    } else if step + 1 == class.steps.len() {
+    } else if step + 1 == class.steps.len() && kernel.tile.is_none() {
         // The kernel ends when all threads have: those that waited, too.
         polls
     } else {
@@ -295,17 +322,3 @@ fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String
     }
 }
 
-fn addresses(operands: &[Operand], tables: &mut Tables) -> String {
-    let address = |operand: &Operand| {
-        let table = match operand.buffer {
-            Buffer::Input => "input",
-            Buffer::Output | Buffer::Data => "output",
-            Buffer::Scratch => "scratch",
-        };
-        let at = if operand.buffer == Buffer::Scratch { "slot" } else { "at" };
-        let (rank, start) = (tables.expression(&operand.rank), tables.expression(&operand.start));
-        format!("chunks.{at}(p.{table}[{rank}], {start})")
-    };
-    let list: Vec<String> = operands.iter().map(address).collect();
-    list.join(",\n     ")
-}

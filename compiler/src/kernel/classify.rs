@@ -2,25 +2,32 @@
 
 use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Operand};
 use crate::abi::CounterKind;
-use crate::ids::{Buffer, Place, Slice};
+use crate::ids::{Buffer, Place};
+use crate::options::Protocol;
 use crate::program::{Program, StatementId};
 use crate::scaling::Scaling;
-use crate::schedule::{Action, Block, Counter, Schedule, Step, sizing};
+use crate::schedule::{self, Action, Block, Counter, Fifos, Schedule, Step, sizing};
 use rustc_hash::FxHashMap;
 
 /// What all members of a class share: everything but ranks, blocks and chunks.
 #[derive(PartialEq, Eq, Hash)]
 struct Signature {
     links: Vec<(End, CounterKind, u32)>,
-    steps: Vec<(Option<StatementId>, StepShape)>,
+    steps: Vec<(Option<StatementId>, bool, StepShape)>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
 enum StepShape {
-    Wait(Vec<(u32, u32)>),
-    Signal(Vec<(u32, u32)>),
-    Move { sources: Vec<(Buffer, u32)>, dests: Vec<(Buffer, u32)>, scaling: Scaling },
+    Wait(Vec<(u32, i32)>),
+    Signal(Vec<(u32, i32)>),
+    Move { sources: Vec<OperandShape>, dests: Vec<OperandShape>, scaling: Scaling },
     BlockSync,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum OperandShape {
+    Memory { buffer: Buffer, len: u32 },
+    Message { protocol: Protocol, link: u32, number: u32 },
 }
 
 /// A block with its counters numbered in the order of first use.
@@ -46,7 +53,8 @@ pub(super) fn classify(schedule: &Schedule, program: &Program) -> Vec<Class> {
             }
         }
     }
-    groups.iter().map(|(signature, members)| class(signature, members, schedule, program)).collect()
+    let fifos = Fifos::of(schedule);
+    groups.iter().map(|(signature, members)| class(signature, members, (schedule, &fifos), program)).collect()
 }
 
 fn hash(signature: &Signature) -> u64 {
@@ -56,28 +64,49 @@ fn hash(signature: &Signature) -> u64 {
 
 fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signature, Candidate<'a>) {
     let mut links: Vec<Counter> = Vec::new();
-    let mut sent: Vec<u32> = Vec::new();
+    let mut sent: FxHashMap<usize, u32> = FxHashMap::default();
     let mut steps = Vec::new();
     for step in &block.steps {
         let mut link = |counter: Counter| {
-            let number = links.iter().position(|c| *c == counter).unwrap_or_else(|| {
+            links.iter().position(|c| *c == counter).unwrap_or_else(|| {
                 links.push(counter);
-                sent.push(0);
                 links.len() - 1
-            });
-            if counter.writer == place {
-                sent[number] += 1;
-            }
-            (number as u32, sent[number])
+            })
         };
         let shape = match &step.action {
             Action::Wait(arrivals) => {
-                StepShape::Wait(arrivals.iter().map(|a| (link(a.counter).0, a.value)).collect())
+                StepShape::Wait(arrivals.iter().map(|a| (link(a.counter) as u32, a.value)).collect())
             }
-            Action::Signal(counters) => StepShape::Signal(counters.iter().map(|&c| link(c)).collect()),
+            Action::Signal(counters) => {
+                // Several signals of one counter in one step are one store of the last number.
+                let mut values: Vec<(u32, i32)> = Vec::new();
+                for &counter in counters {
+                    let number = link(counter);
+                    let count = sent.entry(number).or_default();
+                    *count += 1;
+                    match values.last_mut() {
+                        Some((last, value)) if *last == number as u32 => *value = *count as i32,
+                        _ => values.push((number as u32, *count as i32)),
+                    }
+                }
+                StepShape::Signal(values)
+            }
             Action::Move { sources, dests, .. } => {
-                let shape = |slices: &[Slice]| slices.iter().map(|s| (s.buffer, s.len)).collect();
-                let scaling = step.origin.map(|op| program.ops[op.0 as usize].scaling.clone());
+                let mut shape = |operands: &[schedule::Operand]| {
+                    let shape = |operand: &schedule::Operand| match operand {
+                        schedule::Operand::Memory(slice) => {
+                            OperandShape::Memory { buffer: slice.buffer, len: slice.len }
+                        }
+                        schedule::Operand::Message(message) => OperandShape::Message {
+                            protocol: message.connection.protocol,
+                            link: link(message.connection.credit()) as u32,
+                            number: message.number,
+                        },
+                    };
+                    operands.iter().map(shape).collect()
+                };
+                let carried = step.origin.filter(|_| !step.transfer);
+                let scaling = carried.map(|op| program.ops[op.0 as usize].scaling.clone());
                 StepShape::Move {
                     sources: shape(sources),
                     dests: shape(dests),
@@ -86,11 +115,12 @@ fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signatur
             }
             Action::BlockSync => StepShape::BlockSync,
         };
-        steps.push((step.origin.map(|op| program.ops[op.0 as usize].statement), shape));
+        let statement = step.origin.map(|op| program.ops[op.0 as usize].statement);
+        steps.push((statement, step.transfer, shape));
     }
-    let ends = links.iter().zip(&sent).map(|(counter, &sent)| {
+    let ends = links.iter().enumerate().map(|(number, counter)| {
         if counter.writer == place {
-            return (End::Writer, counter.kind, sent);
+            return (End::Writer, counter.kind, sent.get(&number).copied().unwrap_or(0));
         }
         let expected = block.expects.iter().find(|(c, _)| c == counter).map_or(0, |&(_, by)| by);
         (End::Waiter, counter.kind, expected)
@@ -99,7 +129,12 @@ fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signatur
     (signature, Candidate { place, block, links })
 }
 
-fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, program: &Program) -> Class {
+fn class(
+    signature: &Signature,
+    members: &[Candidate<'_>],
+    (schedule, fifos): (&Schedule, &Fifos),
+    program: &Program,
+) -> Class {
     let shape = schedule.shape;
     let places: Vec<Place> = members.iter().map(|m| m.place).collect();
     let fit = |unit: u32, value: &dyn Fn(&Candidate<'_>) -> u32| {
@@ -113,16 +148,27 @@ fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, 
         };
         let rank = fit(1, &|m| peer(m).rank.0);
         let block = fit(1, &|m| peer(m).block.0);
-        Links { first: i as u32, count: 1, end, kind, rank, block, advance }
+        let numbered = members.first().is_some_and(|m| m.links[i].connection().is_some());
+        let number = |m: &Candidate<'_>| m.links[i].connection().map_or(0, |c| fifos.number(&c));
+        let fifo = numbered.then(|| fit(1, &number));
+        Links { first: i as u32, count: 1, end, kind, rank, block, fifo, advance }
     });
     let links = gather(links.collect(), shape.ranks);
-    let steps = signature.steps.iter().enumerate().map(|(i, (statement, step))| {
-        let operands = |side: fn(&Step) -> &[Slice], shapes: &[(Buffer, u32)]| {
-            let operand = |(k, &(buffer, len)): (usize, &(Buffer, u32))| Operand {
-                buffer,
-                rank: fit(1, &|m| side(&m.block.steps[i])[k].rank.0),
-                start: fit(shape.chunks, &|m| side(&m.block.steps[i])[k].start),
-                len,
+    let steps = signature.steps.iter().enumerate().map(|(i, (statement, transfer, step))| {
+        let operands = |side: fn(&Step) -> &[schedule::Operand], shapes: &[OperandShape]| {
+            let operand = |(k, operand): (usize, &OperandShape)| match *operand {
+                OperandShape::Message { protocol, link, number } => {
+                    Operand::Message { protocol, link, number }
+                }
+                OperandShape::Memory { buffer, len } => {
+                    let slice = |m: &Candidate<'_>| side(&m.block.steps[i])[k].memory().copied();
+                    Operand::Memory {
+                        buffer,
+                        rank: fit(1, &|m| slice(m).map_or(0, |s| s.rank.0)),
+                        start: fit(shape.chunks, &|m| slice(m).map_or(0, |s| s.start)),
+                        len,
+                    }
+                }
             };
             shapes.iter().enumerate().map(operand).collect()
         };
@@ -139,7 +185,13 @@ fn class(signature: &Signature, members: &[Candidate<'_>], schedule: &Schedule, 
         };
         let origin = members.first().and_then(|m| m.block.steps[i].origin);
         let iteration = origin.map(|op| program.trails.describe(program.ops[op.0 as usize].trail));
-        KernelStep { action, statement: *statement, origin, iteration: iteration.unwrap_or_default() }
+        KernelStep {
+            action,
+            statement: *statement,
+            transfer: *transfer,
+            origin,
+            iteration: iteration.unwrap_or_default(),
+        }
     });
     Class { steps: steps.collect(), members: places, links }
 }
@@ -154,11 +206,11 @@ fn size_of(step: &Step) -> u32 {
     }
 }
 
-fn step_sources(step: &Step) -> &[Slice] {
+fn step_sources(step: &Step) -> &[schedule::Operand] {
     if let Action::Move { sources, .. } = &step.action { sources } else { &[] }
 }
 
-fn step_dests(step: &Step) -> &[Slice] {
+fn step_dests(step: &Step) -> &[schedule::Operand] {
     if let Action::Move { dests, .. } = &step.action { dests } else { &[] }
 }
 
@@ -170,7 +222,12 @@ fn gather(links: Vec<Links>, ranks: u32) -> Vec<Links> {
             let alike = (last.end, last.kind, last.advance) == (link.end, link.kind, link.advance);
             let rank = last.rank.extend(&link.rank, last.count, ranks).filter(|_| alike)?;
             let block = last.block.extend(&link.block, last.count, ranks)?;
-            Some(Links { count: last.count + 1, rank, block, ..last.clone() })
+            let fifo = match (&last.fifo, &link.fifo) {
+                (Some(first), Some(next)) => Some(first.extend(next, last.count, ranks)?),
+                (None, None) => None,
+                _ => return None,
+            };
+            Some(Links { count: last.count + 1, rank, block, fifo, ..last.clone() })
         });
         match (joined, gathered.last_mut()) {
             (Some(joined), Some(last)) => *last = joined,
@@ -181,7 +238,7 @@ fn gather(links: Vec<Links>, ranks: u32) -> Vec<Links> {
 }
 
 /// Joins neighbouring links of one kind with the same value.
-fn runs(links: &[(u32, u32)], kinds: &[(End, CounterKind, u32)]) -> Vec<LinkRun> {
+fn runs(links: &[(u32, i32)], kinds: &[(End, CounterKind, u32)]) -> Vec<LinkRun> {
     let mut runs: Vec<LinkRun> = Vec::new();
     let kind = |link: u32| kinds[link as usize].1;
     for &(link, value) in links {

@@ -1,16 +1,20 @@
 //! What one block of one rank does, read back from the kernel: the basis of the check `rolled`.
 
 use super::{Class, End, Kernel, KernelAction, LinkRun, Operand};
+use crate::abi::CounterKind;
 use crate::ids::{Place, Rank, Slice, ThreadBlock};
-use crate::schedule::{Action, Arrival, Counter};
+use rustc_hash::FxHashMap;
+use crate::schedule::{self, Action, Arrival, Connection, Counter, Message};
 
 /// A block as the kernel has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrolled {
     /// Its steps.
     pub actions: Vec<Action>,
-    /// For each signal of each signal step, in order: its counter and number.
+    /// For each signal step, in order: its counters and the numbers of their last signals.
     pub signals: Vec<Arrival>,
+    /// The FIFO of each connection that it has an end of.
+    pub fifos: Vec<(Connection, u32)>,
     /// By how much each counter it waits for advances a call.
     pub expects: Vec<(Counter, u32)>,
     /// By how much each counter it signals advances a call.
@@ -28,6 +32,7 @@ impl Kernel {
         let (class, member) = self.member(at)?;
         let ranks = self.shape.ranks;
         let mut links: Vec<(Counter, End, u32)> = Vec::new();
+        let mut fifos = Vec::new();
         for group in &class.links {
             for i in 0..group.count {
                 let peer = Place {
@@ -38,7 +43,11 @@ impl Kernel {
                     End::Writer => (at, peer),
                     End::Waiter => (peer, at),
                 };
-                links.push((Counter { kind: group.kind, writer, waiter }, group.end, group.advance));
+                let counter = Counter { kind: group.kind, writer, waiter };
+                if let Some(connection) = counter.connection() {
+                    fifos.push((connection, group.fifo.as_ref()?.evaluate(ranks, member, at, i)));
+                }
+                links.push((counter, group.end, group.advance));
             }
         }
         let arrivals = |runs: &[LinkRun]| -> Option<Vec<Arrival>> {
@@ -46,15 +55,24 @@ impl Kernel {
                 runs.iter().flat_map(|run| (run.first..run.first + run.count).map(|link| (link, run.value)));
             each.map(|(link, value)| Some(Arrival { counter: links.get(link as usize)?.0, value })).collect()
         };
-        let slices = |operands: &[Operand]| -> Vec<Slice> {
-            let slice = |o: &Operand| Slice {
-                buffer: o.buffer,
-                rank: Rank(o.rank.evaluate(ranks, member, at, 0)),
-                start: o.start.evaluate(ranks, member, at, 0),
-                len: o.len,
+        let operands = |operands: &[Operand]| -> Option<Vec<schedule::Operand>> {
+            let operand = |operand: &Operand| match operand {
+                Operand::Memory { buffer, rank, start, len } => Some(schedule::Operand::Memory(Slice {
+                    buffer: *buffer,
+                    rank: Rank(rank.evaluate(ranks, member, at, 0)),
+                    start: start.evaluate(ranks, member, at, 0),
+                    len: *len,
+                })),
+                Operand::Message { protocol, link, number } => {
+                    let credit = links.get(*link as usize)?.0;
+                    let connection = credit.connection()?;
+                    let knows_fifo = credit.kind == CounterKind::Credit(*protocol);
+                    knows_fifo.then_some(schedule::Operand::Message(Message { connection, number: *number }))
+                }
             };
-            operands.iter().map(slice).collect()
+            operands.iter().map(operand).collect()
         };
+        let mut counted: FxHashMap<Counter, i32> = FxHashMap::default();
         let mut signals = Vec::new();
         let mut actions = Vec::new();
         for step in &class.steps {
@@ -62,13 +80,17 @@ impl Kernel {
                 KernelAction::Wait(runs) => Action::Wait(arrivals(runs)?),
                 KernelAction::Signal(runs) => {
                     let numbered = arrivals(runs)?;
-                    let counters = numbered.iter().map(|a| a.counter).collect();
+                    let mut counters = Vec::new();
+                    for Arrival { counter, value } in &numbered {
+                        let before = counted.insert(*counter, *value).unwrap_or(0);
+                        counters.extend((before..*value).map(|_| *counter));
+                    }
                     signals.extend(numbered);
                     Action::Signal(counters)
                 }
                 KernelAction::Move { sources, dests, size_of, .. } => Action::Move {
-                    sources: slices(sources),
-                    dests: slices(dests),
+                    sources: operands(sources)?,
+                    dests: operands(dests)?,
                     position: size_of.evaluate(ranks, member, at, 0) % self.shape.chunks,
                 },
                 KernelAction::BlockSync => Action::BlockSync,
@@ -76,6 +98,8 @@ impl Kernel {
         }
         let side =
             |end| links.iter().filter(move |l| l.1 == end).map(|&(counter, _, by)| (counter, by)).collect();
-        Some(Unrolled { actions, signals, expects: side(End::Waiter), sends: side(End::Writer) })
+        fifos.sort_unstable();
+        fifos.dedup();
+        Some(Unrolled { actions, signals, fifos, expects: side(End::Waiter), sends: side(End::Writer) })
     }
 }

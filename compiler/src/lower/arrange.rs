@@ -1,19 +1,31 @@
 //! The steps of each block: waits, moves, block-wide barriers and signals, with counters and values.
 
 use super::assign::Placement;
+use super::divide::{End, Task, Tasks};
+use super::order::{Wire, loads, wire};
 use super::synchronize::Synchronization;
-use crate::ids::{Place, Rank, Slice, ThreadBlock};
-use crate::program::{Op, OpId, Program};
-use crate::schedule::{Action, Arrival, Block, Counter, CounterKind, Schedule, Step};
+use crate::ids::{Place, Rank, ThreadBlock};
+use crate::program::Program;
+use crate::schedule::{
+    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step,
+};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+
+/// The frame of a schedule.
+pub(super) struct Frame {
+    pub(super) block_cap: u32,
+    pub(super) tile: Option<u64>,
+    pub(super) slots: u32,
+}
 
 /// Lays out the schedule.
 pub(super) fn arrange(
     program: &Program,
+    tasks: &Tasks,
     placement: &Placement,
     sync: &Synchronization,
-    block_cap: u32,
+    Frame { block_cap, tile, slots }: Frame,
 ) -> Schedule {
     let values = number_signals(placement, sync);
     let ranks = program.shape.ranks;
@@ -28,14 +40,15 @@ pub(super) fn arrange(
         let starts = waiters.iter().map(|&waiter| Counter { kind: CounterKind::Start, writer, waiter });
         blocks[rank.0 as usize][0].signal(starts.collect());
     }
-    let data = |op: OpId, waiter: Place| {
-        let writer = placement.place[op.0 as usize];
+    let data = |task: u32, waiter: Place| {
+        let writer = placement.place[task as usize];
         let counter = Counter { kind: CounterKind::Data, writer, waiter };
-        Arrival { counter, value: values[&(op, waiter)] }
+        Arrival { counter, value: values[&(task, waiter)] as i32 }
     };
-    for &op in &placement.order {
-        let place = placement.place[op.0 as usize];
-        let waits = &sync.before[op.0 as usize];
+    let mut fifos = Fifos::new(tasks, placement, slots);
+    for &task in &placement.order {
+        let place = placement.place[task as usize];
+        let waits = &sync.before[task as usize];
         let starts = waits.starts.iter().map(|&rank| Arrival {
             counter: Counter {
                 kind: CounterKind::Start,
@@ -44,22 +57,33 @@ pub(super) fn arrange(
             },
             value: 1,
         });
-        let arrivals = starts.chain(waits.ops.iter().map(|&dependence| data(dependence, place))).collect();
+        let mut arrivals: Vec<Arrival> =
+            starts.chain(waits.tasks.iter().map(|&dependence| data(dependence, place))).collect();
+        arrivals.extend(fifos.messages(&waits.messages));
+        arrivals.extend(fifos.store(task));
         let writer = &mut blocks[place.rank.0 as usize][place.block.0 as usize];
         writer.wait(arrivals);
-        writer.carry_out(op, &program.ops[op.0 as usize]);
-        writer.signal(sync.signals[op.0 as usize].iter().map(|&waiter| data(op, waiter).counter).collect());
+        let carried = &tasks.list[task as usize];
+        let operands = |ends: &[End]| ends.iter().map(|end| fifos.operand(end)).collect();
+        writer.carry_out(carried, operands(&carried.sources), operands(&carried.dests));
+        let mut signals: Vec<Counter> =
+            sync.signals[task as usize].iter().map(|&waiter| data(task, waiter).counter).collect();
+        signals.extend(fifos.done(task));
+        writer.signal(signals);
     }
     for (rank, exits) in sync.exits.iter().enumerate() {
         let mut by_block: BTreeMap<ThreadBlock, Vec<Arrival>> = BTreeMap::new();
-        for &(waiter, op) in exits {
-            by_block.entry(waiter.block).or_default().push(data(op, waiter));
+        for &(waiter, task) in exits {
+            by_block.entry(waiter.block).or_default().push(data(task, waiter));
         }
         for (block, arrivals) in by_block {
             blocks[rank][block.0 as usize].wait(arrivals);
         }
     }
-    let expects = expectations(&values, placement);
+    let mut expects = expectations(&values, placement);
+    for (counter, count) in fifos.expectations() {
+        expects.entry(counter.waiter).or_default().push((counter, count));
+    }
     let blocks = blocks.into_iter().zip(0..).map(|(writers, rank)| {
         writers
             .into_iter()
@@ -73,18 +97,19 @@ pub(super) fn arrange(
             })
             .collect()
     });
-    Schedule { name: program.name.clone(), shape: program.shape, block_cap, blocks: blocks.collect() }
+    let blocks = blocks.collect();
+    Schedule { name: program.name.clone(), shape: program.shape, block_cap, tile, slots, blocks }
 }
 
 /// The value of each signal: which one of its counter it is, in the writing block's order, from 1.
-fn number_signals(placement: &Placement, sync: &Synchronization) -> FxHashMap<(OpId, Place), u32> {
+fn number_signals(placement: &Placement, sync: &Synchronization) -> FxHashMap<(u32, Place), u32> {
     let mut counts: FxHashMap<(Place, Place), u32> = FxHashMap::default();
     let mut values = FxHashMap::default();
-    for &op in &placement.order {
-        for &waiter in &sync.signals[op.0 as usize] {
-            let count = counts.entry((placement.place[op.0 as usize], waiter)).or_default();
+    for &task in &placement.order {
+        for &waiter in &sync.signals[task as usize] {
+            let count = counts.entry((placement.place[task as usize], waiter)).or_default();
             *count += 1;
-            values.insert((op, waiter), *count);
+            values.insert((task, waiter), *count);
         }
     }
     values
@@ -92,12 +117,12 @@ fn number_signals(placement: &Placement, sync: &Synchronization) -> FxHashMap<(O
 
 /// For each waiting block its data counters with their number of signals.
 fn expectations(
-    values: &FxHashMap<(OpId, Place), u32>,
+    values: &FxHashMap<(u32, Place), u32>,
     placement: &Placement,
 ) -> FxHashMap<Place, Vec<(Counter, u32)>> {
     let mut most: FxHashMap<(Place, Place), u32> = FxHashMap::default();
-    for (&(op, waiter), &value) in values {
-        let total = most.entry((waiter, placement.place[op.0 as usize])).or_default();
+    for (&(task, waiter), &value) in values {
+        let total = most.entry((waiter, placement.place[task as usize])).or_default();
         *total = value.max(*total);
     }
     let mut expects: FxHashMap<Place, Vec<(Counter, u32)>> = FxHashMap::default();
@@ -108,6 +133,131 @@ fn expectations(
     expects
 }
 
+/// The messages of all connections while blocks are written.
+struct Fifos<'a> {
+    tasks: &'a Tasks,
+    placement: &'a Placement,
+    slots: u32,
+    /// Messages of a tile.
+    load: FxHashMap<Wire, u32>,
+    /// Messages stored so far.
+    stored: FxHashMap<Wire, u32>,
+    /// Messages waited for.
+    heard: FxHashMap<Wire, u32>,
+    /// Which messages have been read, and how many credits have been given.
+    read: FxHashMap<Wire, (Vec<bool>, u32)>,
+    number: Vec<u32>,
+}
+
+impl<'a> Fifos<'a> {
+    fn new(tasks: &'a Tasks, placement: &'a Placement, slots: u32) -> Fifos<'a> {
+        Fifos {
+            tasks,
+            placement,
+            slots,
+            load: loads(tasks, placement),
+            stored: FxHashMap::default(),
+            heard: FxHashMap::default(),
+            read: FxHashMap::default(),
+            number: vec![0; tasks.messages.len()],
+        }
+    }
+
+    fn wire(&self, message: u32) -> Wire {
+        wire(self.tasks, self.placement, message)
+    }
+
+    fn connection((protocol, writer, reader): Wire) -> Connection {
+        Connection { protocol, writer, reader }
+    }
+
+    fn operand(&self, end: &End) -> Operand {
+        match end {
+            End::Memory(slice) => Operand::Memory(*slice),
+            End::Message(message) => Operand::Message(Message {
+                connection: Fifos::connection(self.wire(*message)),
+                number: self.number[*message as usize],
+            }),
+        }
+    }
+
+    /// What a block waits for that reads announced messages.
+    fn messages(&mut self, messages: &[u32]) -> Vec<Arrival> {
+        let mut wanted: BTreeMap<Wire, u32> = BTreeMap::new();
+        for &message in messages {
+            let up_to = wanted.entry(self.wire(message)).or_default();
+            *up_to = (self.number[message as usize] + 1).max(*up_to);
+        }
+        let mut arrivals = Vec::new();
+        for (wire, up_to) in wanted {
+            let heard = self.heard.entry(wire).or_default();
+            if *heard < up_to {
+                *heard = up_to;
+                let announced = Fifos::connection(wire).announced();
+                arrivals.extend(announced.map(|counter| Arrival { counter, value: up_to as i32 }));
+            }
+        }
+        arrivals
+    }
+
+    /// Numbers the messages that a task stores; the credits that it needs. Where all of a tile's messages have slots, it
+    /// is enough to wait once.
+    fn store(&mut self, task: u32) -> Vec<Arrival> {
+        let mut arrivals: BTreeMap<Wire, i32> = BTreeMap::new();
+        let tasks = self.tasks;
+        for end in &tasks.list[task as usize].dests {
+            let End::Message(message) = *end else { continue };
+            let wire = self.wire(message);
+            let (load, slots) = (self.load[&wire], self.slots);
+            let stored = self.stored.entry(wire).or_default();
+            self.number[message as usize] = *stored;
+            *stored += 1;
+            if load > slots {
+                arrivals.insert(wire, *stored as i32 - slots as i32);
+            } else if *stored == 1 {
+                arrivals.insert(wire, load as i32 - slots as i32);
+            }
+        }
+        let arrival = |(wire, value)| Arrival { counter: Fifos::connection(wire).credit(), value };
+        arrivals.into_iter().map(arrival).collect()
+    }
+
+    /// What a task's block signals about messages: those it has stored, and credits for those that have been read; all at
+    /// the end where no slot is short before.
+    fn done(&mut self, task: u32) -> Vec<Counter> {
+        let mut signals = Vec::new();
+        let tasks = self.tasks;
+        for end in &tasks.list[task as usize].dests {
+            let End::Message(message) = *end else { continue };
+            signals.extend(Fifos::connection(self.wire(message)).announced());
+        }
+        for end in &tasks.list[task as usize].sources {
+            let End::Message(message) = *end else { continue };
+            let wire = self.wire(message);
+            let load = self.load[&wire];
+            let (read, given) = self.read.entry(wire).or_insert_with(|| (vec![false; load as usize], 0));
+            read[self.number[message as usize] as usize] = true;
+            let prefix = read.iter().take_while(|read| **read).count() as u32;
+            if load > self.slots || prefix == load {
+                let credits = prefix - *given;
+                *given = prefix;
+                signals.extend((0..credits).map(|_| Fifos::connection(wire).credit()));
+            }
+        }
+        signals
+    }
+
+    /// The counters of all connections, with the signals of a tile.
+    fn expectations(&self) -> Vec<(Counter, u32)> {
+        let counters = |(&wire, &load): (&Wire, &u32)| {
+            let connection = Fifos::connection(wire);
+            let both = connection.announced().into_iter().chain([connection.credit()]);
+            both.map(move |counter| (counter, load)).collect::<Vec<_>>()
+        };
+        self.load.iter().flat_map(counters).collect()
+    }
+}
+
 /// A block being written.
 struct Writer {
     rank: Rank,
@@ -115,8 +265,8 @@ struct Writer {
     steps: Vec<Step>,
     started: Vec<Counter>,
     /// What moves since the last barrier have read and stored.
-    reads: Vec<Slice>,
-    stores: Vec<Slice>,
+    reads: Vec<Operand>,
+    stores: Vec<Operand>,
 }
 
 impl Writer {
@@ -129,12 +279,12 @@ impl Writer {
         ((peer.rank.0 + self.ranks - self.rank.0) % self.ranks, peer.block)
     }
 
-    fn step(&mut self, action: Action, origin: Option<OpId>) {
-        if matches!(action, Action::Wait(_) | Action::BlockSync) {
+    fn step(&mut self, step: Step) {
+        if matches!(step.action, Action::Wait(_) | Action::BlockSync) {
             self.reads.clear();
             self.stores.clear();
         }
-        self.steps.push(Step { action, origin });
+        self.steps.push(step);
     }
 
     fn wait(&mut self, mut arrivals: Vec<Arrival>) {
@@ -143,30 +293,30 @@ impl Writer {
         }
         arrivals.sort_unstable_by_key(|a| (a.counter.kind, self.distance(a.counter.writer)));
         self.started.extend(arrivals.iter().map(|a| a.counter).filter(|c| c.kind == CounterKind::Start));
-        self.step(Action::Wait(arrivals), None);
+        self.step(Step::plain(Action::Wait(arrivals)));
     }
 
-    fn carry_out(&mut self, id: OpId, op: &Op) {
+    fn carry_out(&mut self, task: &Task, sources: Vec<Operand>, dests: Vec<Operand>) {
         // Threads of a block are unordered between barriers, and the moves of one block may map elements to threads
         // differently: they depend on the addresses.
-        let meet = |of: &[Slice], with: &[Slice]| of.iter().any(|a| with.iter().any(|b| a.overlaps(b)));
-        if meet(&op.sources, &self.stores) || meet(&op.dests, &self.stores) || meet(&op.dests, &self.reads) {
-            self.step(Action::BlockSync, None);
+        let meet = |of: &[Operand], with: &[Operand]| of.iter().any(|a| with.iter().any(|b| a.overlaps(b)));
+        if meet(&sources, &self.stores) || meet(&dests, &self.stores) || meet(&dests, &self.reads) {
+            self.step(Step::plain(Action::BlockSync));
         }
-        self.reads.extend(op.sources.iter().copied());
-        self.stores.extend(op.dests.iter().copied());
-        let (sources, dests) = (op.sources.to_vec(), op.dests.to_vec());
-        self.step(Action::Move { sources, dests, position: op.position }, Some(id));
+        self.reads.extend(&sources);
+        self.stores.extend(&dests);
+        let action = Action::Move { sources, dests, position: task.position };
+        self.step(Step { action, origin: Some(task.op), transfer: task.transfer });
     }
 
     fn signal(&mut self, mut counters: Vec<Counter>) {
         if counters.is_empty() {
             return;
         }
-        counters.sort_unstable_by_key(|c| (c.kind, self.distance(c.waiter)));
+        counters.sort_by_key(|c| (c.kind, self.distance(c.waiter)));
         if !(self.reads.is_empty() && self.stores.is_empty()) {
-            self.step(Action::BlockSync, None);
+            self.step(Step::plain(Action::BlockSync));
         }
-        self.step(Action::Signal(counters), None);
+        self.step(Step::plain(Action::Signal(counters)));
     }
 }

@@ -1,54 +1,64 @@
-//! Depth and thread block of each operation.
+//! Depth and thread block of each task.
 
 use super::depend::Graph;
+use super::divide::{End, Tasks};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::ids::{Place, Rank, ThreadBlock};
-use crate::program::{OpId, Program};
+use crate::program::Program;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
 
-/// Where and when each operation runs.
+/// Where and when each task runs.
 pub(super) struct Placement {
-    /// The block of each operation, by operation index.
+    /// The block of each task, by number.
     pub(super) place: Vec<Place>,
-    /// All operations by (depth, program order): a linear extension of the dependences, and each block's own order.
-    pub(super) order: Vec<OpId>,
+    /// All tasks by (depth, program order): a linear extension of the dependences, and each block's own order.
+    pub(super) order: Vec<u32>,
     /// Blocks of each rank, at least 1.
     pub(super) blocks: Vec<u32>,
 }
 
-/// Assigns blocks: a rank's operations of equal depth go to different blocks (modulo `cap`), preferably to the block
-/// of an operation they depend on; operations of different depth share blocks, operations of different channels never.
+/// Assigns blocks: a rank's tasks of equal depth go to different blocks (modulo `cap`), preferably to the block
+/// of a task they depend on; tasks of different depth share blocks, tasks of different channels never.
 /// A block named by the program is taken.
 ///
 /// Errors: `unsupported` where a rank has more channels than blocks.
-pub(super) fn assign(program: &Program, graph: &Graph, cap: u32) -> Result<Placement, Vec<Diagnostic>> {
-    let n = program.ops.len();
+pub(super) fn assign(
+    program: &Program,
+    tasks: &Tasks,
+    graph: &Graph,
+    cap: u32,
+) -> Result<Placement, Vec<Diagnostic>> {
+    let n = tasks.list.len();
     let mut depth = vec![0u32; n];
     for i in 0..n {
-        let before = graph.neighbors_directed(NodeIndex::new(i), Direction::Incoming);
-        depth[i] = before.map(|p| depth[p.index()] + 1).max().unwrap_or(0);
+        let before = graph.neighbors_directed(NodeIndex::new(i), Direction::Incoming).map(|p| p.index());
+        let messages = tasks.list[i].sources.iter().filter_map(|end| match end {
+            End::Memory(_) => None,
+            End::Message(number) => Some(tasks.messages[*number as usize].writer as usize),
+        });
+        depth[i] = before.chain(messages).map(|p| depth[p] + 1).max().unwrap_or(0);
     }
-    let mut order: Vec<OpId> = (0..n as u32).map(OpId).collect();
-    order.sort_by_key(|op| (depth[op.0 as usize], *op));
+    let mut order: Vec<u32> = (0..n as u32).collect();
+    order.sort_by_key(|&task| (depth[task as usize], task));
 
-    let executor: Vec<Rank> = program.ops.iter().map(|op| op.executor()).collect();
+    let executor: Vec<Rank> = tasks.list.iter().map(|task| task.executor).collect();
     let mut place = vec![Place { rank: Rank(0), block: ThreadBlock(0) }; n];
     let mut blocks = vec![1u32; program.shape.ranks as usize];
-    let mut level: Vec<Vec<OpId>> = vec![Vec::new(); blocks.len()];
-    let channels = Channels::new(program, &executor, cap)?;
-    for same_depth in order.chunk_by(|a, b| depth[a.0 as usize] == depth[b.0 as usize]) {
-        for &op in same_depth {
-            level[executor[op.0 as usize].0 as usize].push(op);
+    let mut level: Vec<Vec<u32>> = vec![Vec::new(); blocks.len()];
+    let channels = Channels::new(program, tasks, cap)?;
+    for same_depth in order.chunk_by(|&a, &b| depth[a as usize] == depth[b as usize]) {
+        for &task in same_depth {
+            level[executor[task as usize].0 as usize].push(task);
         }
-        // Only ranks that have operations at this depth, so that the walk stays linear.
+        // Only ranks that have tasks at this depth, so that the walk stays linear.
         for &first in same_depth {
-            let rank = executor[first.0 as usize];
-            let ops = std::mem::take(&mut level[rank.0 as usize]);
-            if !ops.is_empty() {
-                place_level(&ops, rank, graph, program, &channels, &mut place);
-                let used = ops.iter().map(|op| place[op.0 as usize].block.0 + 1).max().unwrap_or(1);
+            let rank = executor[first as usize];
+            let of_rank = std::mem::take(&mut level[rank.0 as usize]);
+            if !of_rank.is_empty() {
+                place_level(&of_rank, rank, graph, tasks, &channels, &mut place);
+                let used = of_rank.iter().map(|&task| place[task as usize].block.0 + 1).max().unwrap_or(1);
                 let known = &mut blocks[rank.0 as usize];
                 *known = used.max(*known);
             }
@@ -66,13 +76,13 @@ struct Channels {
 }
 
 impl Channels {
-    fn new(program: &Program, executor: &[Rank], cap: u32) -> Result<Channels, Vec<Diagnostic>> {
+    fn new(program: &Program, tasks: &Tasks, cap: u32) -> Result<Channels, Vec<Diagnostic>> {
         let mut of = vec![Vec::new(); program.shape.ranks as usize];
-        if program.ops.iter().any(|op| op.site.channel.is_some()) {
-            for (op, rank) in program.ops.iter().zip(executor) {
-                let known: &mut Vec<Option<u32>> = &mut of[rank.0 as usize];
-                if let Err(at) = known.binary_search(&op.site.channel) {
-                    known.insert(at, op.site.channel);
+        if tasks.list.iter().any(|task| task.site.channel.is_some()) {
+            for task in &tasks.list {
+                let known: &mut Vec<Option<u32>> = &mut of[task.executor.0 as usize];
+                if let Err(at) = known.binary_search(&task.site.channel) {
+                    known.insert(at, task.site.channel);
                 }
             }
         }
@@ -94,39 +104,39 @@ impl Channels {
     }
 }
 
-/// Places one rank's operations of one depth. Those with a block of their own choose first, then those with a
-/// predecessor on the rank.
+/// Places one rank's tasks of one depth. Those with a block of their own choose first, then those with a predecessor
+/// on the rank.
 fn place_level(
-    ops: &[OpId],
+    of_rank: &[u32],
     rank: Rank,
     graph: &Graph,
-    program: &Program,
+    tasks: &Tasks,
     channels: &Channels,
     place: &mut [Place],
 ) {
     let mut taken = vec![false; channels.cap as usize];
     let mut rest = Vec::new();
-    let site = |op: OpId| program.ops[op.0 as usize].site;
-    for &op in ops {
-        let before = graph.neighbors_directed(NodeIndex::new(op.0 as usize), Direction::Incoming);
-        let mut serving = channels.blocks(rank, site(op).channel);
+    let site = |task: u32| tasks.list[task as usize].site;
+    for &task in of_rank {
+        let before = graph.neighbors_directed(NodeIndex::new(task as usize), Direction::Incoming);
+        let mut serving = channels.blocks(rank, site(task).channel);
         let preferred = before
             .map(|p| (p.index(), place[p.index()]))
             .filter(|&(_, at)| at.rank == rank && !taken[at.block.0 as usize])
             .max_by_key(|&(index, _)| index)
             .map(|(_, at)| at.block)
             .filter(|block| serving.any(|serves| serves == block.0));
-        match site(op).block.or(preferred) {
+        match site(task).block.or(preferred) {
             Some(block) => {
                 taken[block.0 as usize] = true;
-                place[op.0 as usize] = Place { rank, block };
+                place[task as usize] = Place { rank, block };
             }
-            None => rest.push(op),
+            None => rest.push(task),
         }
     }
     let mut overflow: FxHashMap<Option<u32>, usize> = FxHashMap::default();
-    for op in rest {
-        let channel = site(op).channel;
+    for task in rest {
+        let channel = site(task).channel;
         let serving = channels.blocks(rank, channel);
         let block = serving.clone().find(|&block| !taken[block as usize]).or_else(|| {
             let turn = overflow.entry(channel).or_default();
@@ -135,6 +145,6 @@ fn place_level(
         });
         let block = block.unwrap_or(0);
         taken[block as usize] = true;
-        place[op.0 as usize] = Place { rank, block: ThreadBlock(block) };
+        place[task as usize] = Place { rank, block: ThreadBlock(block) };
     }
 }

@@ -1,10 +1,12 @@
-//! The dependence graph: an edge from each operation to those that must come after it.
+//! The dependence graph: an edge from each task to those that must come after it. Messages are edges of their own, see
+//! [`Tasks`].
 
+use super::divide::Tasks;
 use crate::location::LocationTable;
-use crate::program::{OpId, Program};
+use crate::program::Program;
 use petgraph::graph::{DiGraph, NodeIndex};
 
-/// Why one operation comes after another.
+/// Why one task comes after another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Dependence {
     /// It reads what the first stored.
@@ -15,8 +17,8 @@ pub(super) enum Dependence {
     WriteAfterWrite,
 }
 
-/// Nodes are operations, in program order: node index = operation index. Every edge goes forward.
-pub(super) type Graph = DiGraph<OpId, Dependence, u32>;
+/// Nodes are tasks: node index = task number. Every edge goes forward.
+pub(super) type Graph = DiGraph<(), Dependence, u32>;
 
 #[derive(Clone, Default)]
 struct History {
@@ -24,19 +26,19 @@ struct History {
     readers: Vec<u32>,
 }
 
-/// Builds the graph in one walk over the program; edges between the nearest conflicting accesses of each location.
+/// Builds the graph in one walk over the tasks; edges between the nearest conflicting accesses of each location.
 /// Linear in the number of chunk accesses.
-pub(super) fn depend(program: &Program) -> Graph {
-    let mut graph = Graph::with_capacity(program.ops.len(), 2 * program.ops.len());
+pub(super) fn depend(program: &Program, tasks: &Tasks) -> Graph {
+    let mut graph = Graph::with_capacity(tasks.list.len(), 2 * tasks.list.len());
     let mut table = LocationTable::new(&program.shape, History::default());
-    for (i, op) in (0u32..).zip(&program.ops) {
-        graph.add_node(OpId(i));
+    for (i, task) in (0u32..).zip(&tasks.list) {
+        graph.add_node(());
         let mut edge = |from: u32, why| {
             if from != i {
                 graph.update_edge(NodeIndex::new(from as usize), NodeIndex::new(i as usize), why);
             }
         };
-        for at in op.sources.iter().flat_map(|s| s.locations()) {
+        for at in task.reads().flat_map(|s| s.locations()) {
             if let Some(history) = table.get_mut(at) {
                 if let Some(writer) = history.writer {
                     edge(writer, Dependence::ReadAfterWrite);
@@ -44,7 +46,7 @@ pub(super) fn depend(program: &Program) -> Graph {
                 history.readers.push(i);
             }
         }
-        for at in op.dests.iter().flat_map(|s| s.locations()) {
+        for at in task.stores().flat_map(|s| s.locations()) {
             if let Some(history) = table.get_mut(at) {
                 if let (Some(writer), true) = (history.writer, history.readers.is_empty()) {
                     edge(writer, Dependence::WriteAfterWrite);

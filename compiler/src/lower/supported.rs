@@ -2,8 +2,11 @@
 
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::domain::Domain;
-use crate::options::{How, Protocol, ScheduleOptions, Transport};
-use crate::program::Program;
+use crate::abi::SLOTS;
+use super::divide::staging;
+use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use crate::program::{Program, Statement};
+use crate::widths::Widths;
 
 /// Every option that asks for something this world or this version does not have.
 pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOptions) -> Vec<Diagnostic> {
@@ -11,15 +14,13 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     let mut refuse = |loc: Loc, what: String| {
         findings.push(Diagnostic::new(Check::Unsupported, loc, format!("{what} cannot be carried out yet")));
     };
-    how(&options.how, &mut refuse);
+    unbuilt(&options.how, &mut refuse);
     for statement in &program.statements {
-        how(&statement.how, &mut refuse);
+        unbuilt(&statement.how, &mut refuse);
     }
     let more_than_one = options.instances.filter(|given| given.value > 1);
     let numbers = [
         (more_than_one.map(|given| (given.loc, u64::from(given.value))), "instances"),
-        (options.slots.map(|given| (given.loc, u64::from(given.value))), "slots"),
-        (options.tile.map(|given| (given.loc, given.value)), "tile"),
         (options.unroll.map(|given| (given.loc, u64::from(given.value))), "unroll"),
     ];
     for (given, name) in numbers {
@@ -27,6 +28,8 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
             refuse(loc, format!("`{name} = {value}`"));
         }
     }
+    fifos(program, options, domain.symmetric, &mut findings);
+    protocols(program, options, &mut findings);
     let cap = cap(domain, options);
     if let Some(given) = options.blocks.filter(|given| given.value > domain.block_cap) {
         let message = format!("{} thread blocks a rank are more than this world has room for", given.value);
@@ -53,12 +56,55 @@ pub(super) fn cap(domain: &Domain, options: &ScheduleOptions) -> u32 {
     options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap)).max(1)
 }
 
-fn how(how: &How, refuse: &mut impl FnMut(Loc, String)) {
-    if let Some(given) = how.protocol.filter(|given| given.value != Protocol::Simple) {
-        refuse(given.loc, format!("protocol {}", given.value));
-    }
-    if let Some(given) = how.transport.filter(|given| !matches!(given.value, Transport::Put | Transport::Get))
-    {
+fn unbuilt(how: &How, refuse: &mut impl FnMut(Loc, String)) {
+    let unbuilt = |transport: &Given<Transport>| matches!(transport.value, Transport::Multimem | Transport::Bulk);
+    if let Some(given) = how.transport.filter(unbuilt) {
         refuse(given.loc, format!("transport {}", given.value));
+    }
+}
+
+/// Slots and tiles that FIFOs have no room for, or that nothing uses.
+fn fifos(program: &Program, options: &ScheduleOptions, symmetric: bool, findings: &mut Vec<Diagnostic>) {
+    let mut refuse = |loc: Loc, message: String, note: String| {
+        findings.push(Diagnostic::new(Check::Unsupported, loc, message).note(note));
+    };
+    let of_statement = |statement: &Statement| staging(&statement.how, options, symmetric).is_some();
+    let staged = program.statements.iter().any(of_statement) || staging(&How::default(), options, symmetric).is_some();
+    if let Some(Given { value, loc }) = options.slots {
+        if !staged {
+            let note = "only data that is staged goes through slots: `transport = staged`, or protocol LL or LL128";
+            refuse(loc, "`slots` without anything staged".to_owned(), note.to_owned());
+        } else if value > SLOTS {
+            refuse(loc, format!("{value} slots"), format!("a connection's FIFO has {SLOTS}"));
+        }
+    }
+    if let Some(Given { value, loc }) = options.tile {
+        let most = Widths::SLOT_BYTES;
+        if !value.is_multiple_of(16) {
+            refuse(loc, format!("a tile of {value} bytes"), "a tile is a multiple of 16 bytes".to_owned());
+        } else if staged && value > most {
+            refuse(loc, format!("a tile of {value} bytes"), format!("a slot has room for {most}"));
+        }
+    }
+}
+
+/// Protocols whose flags lie in the data, asked for where data does not go through slots.
+fn protocols(program: &Program, options: &ScheduleOptions, findings: &mut Vec<Diagnostic>) {
+    let hows = program.statements.iter().map(|statement| &statement.how);
+    let mut seen = Vec::new();
+    for how in std::iter::once(&options.how).chain(hows) {
+        let protocol = how.protocol.or(options.how.protocol).filter(|given| given.value != Protocol::Simple);
+        let direct = how.transport.or(options.how.transport).filter(|given| given.value != Transport::Staged);
+        let (Some(protocol), Some(direct)) = (protocol, direct) else { continue };
+        if matches!(direct.value, Transport::Multimem | Transport::Bulk) || seen.contains(&protocol.loc) {
+            continue;
+        }
+        seen.push(protocol.loc);
+        let message = format!("protocol {} with transport {}", protocol.value, direct.value);
+        findings.push(
+            Diagnostic::new(Check::Unsupported, protocol.loc, message)
+                .note("its lines hold data and flags, and user buffers hold data alone")
+                .help("take `transport = staged`, or leave the transport to the compiler"),
+        );
     }
 }

@@ -1,15 +1,16 @@
-//! Which waits order the operations: as few as imply all dependences, every start and every exit.
+//! Which waits order the tasks: as few as imply all dependences, every start and every exit.
 //!
-//! Operations are walked in their global order with a vector clock a block (how many operations of each other block
+//! Tasks are walked in their global order with a vector clock a block (how many tasks of each other block
 //! are known to be done). A dependence that the clock already covers needs no wait. Beside the clock each block keeps
 //! the ranks known to be in the *same call*: a start signal's hash has been compared with theirs, directly or by
 //! somebody whose own hash has been. Only those ranks' buffers may be touched.
 
 use super::assign::Placement;
 use super::depend::Graph;
+use super::divide::{End, Tasks};
 use crate::ids::{Place, Rank};
 use crate::location::RankSet;
-use crate::program::{OpId, Program};
+use crate::options::Protocol;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
@@ -17,14 +18,17 @@ use std::rc::Rc;
 
 /// The waits of a schedule.
 pub(super) struct Synchronization {
-    /// For each operation, by operation index: what its block waits for right before it.
+    /// For each task, by number: what its block waits for right before it.
     pub(super) before: Vec<Waits>,
-    /// For each operation: the blocks that wait for it, in the order they come to need it.
+    /// For each task: the blocks that wait for it, in the order they come to need it.
     pub(super) signals: Vec<Vec<Place>>,
     /// For each rank: the blocks that wait for its start.
     pub(super) starts: Vec<Vec<Place>>,
-    /// For each rank: the operations its blocks wait for before the kernel ends, with the waiting block.
-    pub(super) exits: Vec<Vec<(Place, OpId)>>,
+    /// For each rank: the tasks its blocks wait for before the kernel ends, with the waiting block.
+    pub(super) exits: Vec<Vec<(Place, u32)>>,
+    /// Dependences between blocks, and those of them that need no wait of their own.
+    pub(super) dependences: usize,
+    pub(super) implied: usize,
 }
 
 /// What a block waits for at one point.
@@ -32,11 +36,13 @@ pub(super) struct Synchronization {
 pub(super) struct Waits {
     /// Ranks whose start is awaited.
     pub(super) starts: Vec<Rank>,
-    /// Operations of other blocks.
-    pub(super) ops: Vec<OpId>,
+    /// Tasks of other blocks.
+    pub(super) tasks: Vec<u32>,
+    /// Messages that are announced.
+    pub(super) messages: Vec<u32>,
 }
 
-/// What a block knows: of each block the number of operations that are done, and the ranks in the same call.
+/// What a block knows: of each block the number of tasks that are done, and the ranks in the same call.
 #[derive(Clone)]
 struct Clock {
     done: Vec<u32>,
@@ -53,30 +59,29 @@ impl Clock {
 
 /// The walk's state.
 struct Walk<'a> {
-    program: &'a Program,
+    tasks: &'a Tasks,
     placement: &'a Placement,
     /// Where each rank's blocks begin in the numbering of all blocks.
     offsets: Vec<usize>,
     clocks: Vec<Clock>,
-    /// Each operation's number in its block, from 1.
+    /// Each task's number in its block, from 1.
     number: Vec<u32>,
-    /// Operations that may still be waited for.
-    kept: FxHashMap<OpId, Kept>,
+    /// Tasks that may still be waited for.
+    kept: FxHashMap<u32, Kept>,
     out: Synchronization,
 }
 
-/// What waiting for an operation gives.
+/// What waiting for a task gives.
 struct Kept {
     clock: Rc<Clock>,
-    /// Operations known to be done; a clock that covers another has more.
+    /// Tasks known to be done; a clock that covers another has more.
     weight: u64,
-    /// How often the operation may still be waited for.
+    /// How often the task may still be waited for.
     uses: u32,
 }
 
-/// Plans the waits. O(operations x blocks).
-pub(super) fn synchronize(program: &Program, graph: &Graph, placement: &Placement) -> Synchronization {
-    let ranks = program.shape.ranks;
+/// Plans the waits. O(tasks x blocks).
+pub(super) fn synchronize(ranks: u32, tasks: &Tasks, graph: &Graph, placement: &Placement) -> Synchronization {
     let offsets: Vec<usize> = placement
         .blocks
         .iter()
@@ -88,9 +93,9 @@ pub(super) fn synchronize(program: &Program, graph: &Graph, placement: &Placemen
         .collect();
     let blocks = placement.blocks.iter().sum::<u32>() as usize;
     let clock = Clock { done: vec![0; blocks], agreed: RankSet::new(ranks) };
-    let n = program.ops.len();
+    let n = tasks.list.len();
     let mut walk = Walk {
-        program,
+        tasks,
         placement,
         offsets,
         clocks: vec![clock; blocks],
@@ -101,19 +106,24 @@ pub(super) fn synchronize(program: &Program, graph: &Graph, placement: &Placemen
             signals: vec![Vec::new(); n],
             starts: vec![Vec::new(); ranks as usize],
             exits: vec![Vec::new(); ranks as usize],
+            dependences: 0,
+            implied: 0,
         },
     };
     let last_touches = walk.last_touches();
     let mut uses = vec![0u32; n];
-    for (_, op) in last_touches.iter().flatten() {
-        uses[op.0 as usize] += 1;
+    for &(_, task) in last_touches.iter().flatten() {
+        uses[task as usize] += 1;
+    }
+    for message in tasks.messages.iter().filter(|message| message.protocol == Protocol::Simple) {
+        uses[message.writer as usize] += 1;
     }
     for edge in graph.raw_edges() {
         let (from, to) = (edge.source().index(), edge.target().index());
         uses[from] += u32::from(placement.place[from] != placement.place[to]);
     }
-    for &op in &placement.order {
-        walk.visit(op, graph, uses[op.0 as usize]);
+    for &task in &placement.order {
+        walk.visit(task, graph, uses[task as usize]);
     }
     for (rank, touches) in (0..).map(Rank).zip(last_touches) {
         walk.exit(rank, touches);
@@ -126,24 +136,24 @@ impl Walk<'_> {
         self.offsets[at.rank.0 as usize] + at.block.0 as usize
     }
 
-    /// The other ranks whose buffers an operation touches, each once.
-    fn touched(&self, op: OpId) -> Vec<Rank> {
-        let own = self.placement.place[op.0 as usize].rank;
-        let op = &self.program.ops[op.0 as usize];
-        let slices = op.sources.iter().chain(&op.dests);
+    /// The other ranks whose buffers a task touches, each once.
+    fn touched(&self, task: u32) -> Vec<Rank> {
+        let own = self.placement.place[task as usize].rank;
+        let task = &self.tasks.list[task as usize];
+        let slices = task.reads().chain(task.stores());
         let mut ranks: Vec<Rank> = slices.map(|s| s.rank).filter(|&r| r != own).collect();
         ranks.sort_unstable();
         ranks.dedup();
         ranks
     }
 
-    /// For each rank: of every other rank's block the last operation that touches its buffers, latest first.
-    fn last_touches(&self) -> Vec<Vec<(usize, OpId)>> {
-        let mut last: Vec<FxHashMap<Place, (usize, OpId)>> =
+    /// For each rank: of every other rank's block the last task that touches its buffers, latest first.
+    fn last_touches(&self) -> Vec<Vec<(usize, u32)>> {
+        let mut last: Vec<FxHashMap<Place, (usize, u32)>> =
             vec![FxHashMap::default(); self.out.starts.len()];
-        for (at, &op) in self.placement.order.iter().enumerate() {
-            for rank in self.touched(op) {
-                last[rank.0 as usize].insert(self.placement.place[op.0 as usize], (at, op));
+        for (at, &task) in self.placement.order.iter().enumerate() {
+            for rank in self.touched(task) {
+                last[rank.0 as usize].insert(self.placement.place[task as usize], (at, task));
             }
         }
         last.into_iter()
@@ -155,31 +165,45 @@ impl Walk<'_> {
             .collect()
     }
 
-    fn visit(&mut self, op: OpId, graph: &Graph, uses: u32) {
-        let i = op.0 as usize;
+    fn visit(&mut self, task: u32, graph: &Graph, uses: u32) {
+        let i = task as usize;
         let place = self.placement.place[i];
         let block = self.index(place);
         let mut waits = Waits::default();
+        let mut joined = Vec::new();
+        for end in &self.tasks.list[i].sources {
+            let End::Message(message) = *end else { continue };
+            let sent = self.tasks.messages[message as usize];
+            // Flags in the data order nothing but themselves.
+            if sent.protocol == Protocol::Simple {
+                waits.messages.push(message);
+                let Some(clock) = self.release(sent.writer) else { continue };
+                self.clocks[block].join(&clock);
+                joined.push((sent.writer, clock));
+            }
+        }
         // Latest first, so that what a later wait implies is not waited for.
-        let mut before: Vec<OpId> = graph
+        let mut before: Vec<u32> = graph
             .neighbors_directed(NodeIndex::new(i), Direction::Incoming)
-            .map(|p| OpId(p.index() as u32))
-            .filter(|p| self.placement.place[p.0 as usize] != place)
+            .map(|p| p.index() as u32)
+            .filter(|&p| self.placement.place[p as usize] != place)
             .collect();
         before.sort_unstable_by_key(|p| std::cmp::Reverse((self.kept.get(p).map(|kept| kept.weight), *p)));
-        let mut joined = Vec::new();
         for dependence in before {
             let Some(clock) = self.release(dependence) else { continue };
-            let writer = self.index(self.placement.place[dependence.0 as usize]);
-            if self.clocks[block].done[writer] < self.number[dependence.0 as usize] {
+            let writer = self.index(self.placement.place[dependence as usize]);
+            self.out.dependences += 1;
+            if self.clocks[block].done[writer] < self.number[dependence as usize] {
                 self.clocks[block].join(&clock);
-                self.out.signals[dependence.0 as usize].push(place);
-                waits.ops.push(dependence);
+                self.out.signals[dependence as usize].push(place);
+                waits.tasks.push(dependence);
                 joined.push((dependence, clock));
+            } else {
+                self.out.implied += 1;
             }
         }
         self.agree(block, &joined);
-        for rank in self.touched(op) {
+        for rank in self.touched(task) {
             if !self.clocks[block].agreed.contains(rank) {
                 self.clocks[block].agreed.insert(rank);
                 self.out.starts[rank.0 as usize].push(place);
@@ -193,18 +217,18 @@ impl Walk<'_> {
         if uses > 0 {
             let clock = Rc::new(self.clocks[block].clone());
             let weight = clock.done.iter().map(|&done| u64::from(done)).sum();
-            self.kept.insert(op, Kept { clock, weight, uses });
+            self.kept.insert(task, Kept { clock, weight, uses });
         }
     }
 
     /// The ranks that signalling blocks agree with are agreed with too, if their own rank is.
-    fn agree(&mut self, block: usize, joined: &[(OpId, Rc<Clock>)]) {
+    fn agree(&mut self, block: usize, joined: &[(u32, Rc<Clock>)]) {
         let own = self.offsets.partition_point(|&offset| offset <= block) as u32 - 1;
         let mut pending: Vec<_> = joined.iter().collect();
         loop {
             let before = pending.len();
-            pending.retain(|(op, clock)| {
-                let rank = self.placement.place[op.0 as usize].rank;
+            pending.retain(|(task, clock)| {
+                let rank = self.placement.place[*task as usize].rank;
                 let known = rank == Rank(own) || self.clocks[block].agreed.contains(rank);
                 if known {
                     self.clocks[block].agreed.union(&clock.agreed);
@@ -217,35 +241,35 @@ impl Walk<'_> {
         }
     }
 
-    /// Takes one use of an operation's clock.
-    fn release(&mut self, op: OpId) -> Option<Rc<Clock>> {
-        let kept = self.kept.get_mut(&op)?;
+    /// Takes one use of a task's clock.
+    fn release(&mut self, task: u32) -> Option<Rc<Clock>> {
+        let kept = self.kept.get_mut(&task)?;
         kept.uses -= 1;
         if kept.uses > 0 {
             return Some(Rc::clone(&kept.clock));
         }
-        self.kept.remove(&op).map(|kept| kept.clock)
+        self.kept.remove(&task).map(|kept| kept.clock)
     }
 
     /// The waits at the end of a rank's kernel: for every touch of its buffers that none of its blocks knows of.
-    fn exit(&mut self, rank: Rank, touches: Vec<(usize, OpId)>) {
+    fn exit(&mut self, rank: Rank, touches: Vec<(usize, u32)>) {
         let first = self.offsets[rank.0 as usize];
         let blocks = self.placement.blocks[rank.0 as usize];
         let mut known = self.clocks[first].clone();
         for block in 1..blocks as usize {
             known.join(&self.clocks[first + block]);
         }
-        for (_, op) in touches {
-            let Some(clock) = self.release(op) else { continue };
-            let writer = self.placement.place[op.0 as usize];
-            if known.done[self.index(writer)] >= self.number[op.0 as usize] {
+        for (_, task) in touches {
+            let Some(clock) = self.release(task) else { continue };
+            let writer = self.placement.place[task as usize];
+            if known.done[self.index(writer)] >= self.number[task as usize] {
                 continue;
             }
             let block = crate::ids::ThreadBlock(writer.block.0 % blocks);
             let waiter = Place { rank, block };
             known.join(&clock);
-            self.out.signals[op.0 as usize].push(waiter);
-            self.out.exits[rank.0 as usize].push((waiter, op));
+            self.out.signals[task as usize].push(waiter);
+            self.out.exits[rank.0 as usize].push((waiter, task));
         }
     }
 }

@@ -1,8 +1,12 @@
 //! Reads a schedule's text form back.
 
-use super::{Action, Arrival, Block, Counter, CounterKind, Schedule, Step, sizing};
+use super::{
+    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step, sizing, slot_word,
+};
 use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::kind::{Kind, Shape};
+use crate::options::Protocol;
+use crate::abi::SLOTS;
 use crate::program::OpId;
 use std::fmt::Display;
 
@@ -69,10 +73,23 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
         shape.root = at.rank()?;
         at.token(",")?;
     }
+    let (mut tile, mut slots) = (None, SLOTS);
     while !at.take("block cap") {
-        let number = at.count("`block cap`, or a number of nodes or scratch chunks")?;
+        if at.take("tile") {
+            let mark = at.mark();
+            let bytes = at.number("the bytes of a tile")?;
+            if bytes == 0 || !bytes.is_multiple_of(16) {
+                return Err(at.error_at(mark, "a tile is a multiple of 16 bytes"));
+            }
+            tile = Some(u64::from(bytes));
+            at.token(",")?;
+            continue;
+        }
+        let number = at.count("`block cap`, `tile`, or a number of nodes, slots or scratch chunks")?;
         if at.take("nodes") {
             shape.nodes = number;
+        } else if at.take("slots") {
+            slots = number;
         } else {
             at.token(if number == 1 { "scratch chunk" } else { "scratch chunks" })?;
             shape.scratch = number;
@@ -81,7 +98,7 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
     }
     let block_cap = at.count("the block cap")?;
     at.end()?;
-    Ok(Schedule { name, shape, block_cap, blocks: vec![Vec::new(); ranks as usize] })
+    Ok(Schedule { name, shape, block_cap, tile, slots, blocks: vec![Vec::new(); ranks as usize] })
 }
 
 fn open_block(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
@@ -122,8 +139,12 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
         return Err(at.error_at(mark, "a step after the block's `expect` lines"));
     }
     let action = action(at, own, schedule.shape.chunks)?;
+    let transfer = at.take("of");
+    if transfer && !at.rest().starts_with('#') {
+        return Err(at.expected("an operation like `#0`"));
+    }
     let origin = if at.take("#") { Some(OpId(at.number("the operation's number")?)) } else { None };
-    block.steps.push(Step { action, origin });
+    block.steps.push(Step { action, origin, transfer });
     Ok(())
 }
 
@@ -133,7 +154,7 @@ fn action(at: &mut Cursor<'_>, own: Place, chunks: u32) -> Result<Action, ParseE
             let kind = at.counter_kind()?;
             let counter = Counter { kind, writer: at.place()?, waiter: own };
             at.token(">=")?;
-            Ok(Arrival { counter, value: at.number("the value waited for")? })
+            Ok(Arrival { counter, value: at.value(kind)? })
         })?));
     }
     if at.take("signal") {
@@ -150,12 +171,12 @@ fn action(at: &mut Cursor<'_>, own: Place, chunks: u32) -> Result<Action, ParseE
     if !reduce && !at.take("copy") {
         return Err(at.expected("`wait`, `signal`, `copy`, `reduce`, `sync` or `expect`"));
     }
-    let sources = at.list("+", Cursor::slice)?;
+    let sources = at.list("+", |at| at.operand(|protocol, writer| Connection { protocol, writer, reader: own }))?;
     if reduce == (sources.len() == 1) {
         return Err(at.error_at(mark, "a `copy` has one source, a `reduce` several"));
     }
     at.token("->")?;
-    let dests = at.list(",", Cursor::slice)?;
+    let dests = at.list(",", |at| at.operand(|protocol, reader| Connection { protocol, writer: own, reader }))?;
     let position = match sizing(&sources, &dests) {
         Some(slice) => slice.start % chunks.max(1),
         None => {
@@ -271,17 +292,42 @@ impl<'a> Cursor<'a> {
     }
 
     fn counter_kind(&mut self) -> Result<CounterKind, ParseError> {
-        for kind in [CounterKind::Start, CounterKind::Data] {
-            if self.take(kind.name()) {
-                return Ok(kind);
-            }
+        if self.take("credit") {
+            let flagged = [Protocol::Ll, Protocol::Ll128].into_iter().find(|p| self.take(p.name()));
+            return Ok(CounterKind::Credit(flagged.unwrap_or(Protocol::Simple)));
         }
-        Err(self.expected("`start` or `data`"))
+        let found = [CounterKind::Start, CounterKind::Data, CounterKind::Message]
+            .into_iter()
+            .find(|kind| self.take(kind.name()));
+        found.ok_or_else(|| self.expected("`start`, `data`, `message` or `credit`"))
+    }
+
+    /// A value waited for; only credits may be of earlier messages than the tile's.
+    fn value(&mut self, kind: CounterKind) -> Result<i32, ParseError> {
+        let negative = matches!(kind, CounterKind::Credit(_)) && self.take("-");
+        let mark = self.mark();
+        let number = self.number("the value waited for")?;
+        match i32::try_from(number) {
+            Ok(value) => Ok(if negative { -value } else { value }),
+            Err(_) => Err(self.error_at(mark, format!("{number} is beyond what a call can count"))),
+        }
+    }
+
+    /// A slice or a message, whose connection follows from the block at its other end.
+    fn operand(&mut self, connection: impl Fn(Protocol, Place) -> Connection) -> Result<Operand, ParseError> {
+        let Some(protocol) = Protocol::ALL.into_iter().find(|&p| self.take(slot_word(p))) else {
+            return Ok(Operand::Memory(self.slice()?));
+        };
+        let connection = connection(protocol, self.place()?);
+        self.token("[")?;
+        let number = self.number("the message's number")?;
+        self.token("]")?;
+        Ok(Operand::Message(Message { connection, number }))
     }
 
     fn slice(&mut self) -> Result<Slice, ParseError> {
         let Some(buffer) = Buffer::ALL.into_iter().find(|b| self.take(b.name())) else {
-            return Err(self.expected("a slice like `data[0][1]`"));
+            return Err(self.expected("a slice like `data[0][1]`, or a message like `slot r1.b0[0]`"));
         };
         self.token("[")?;
         let rank = Rank(self.number("a rank")?);
@@ -338,6 +384,20 @@ mod tests {
         assert_eq!(Schedule::parse(&text).unwrap().to_string(), text);
         let one = head.replace("3 scratch chunks", "1 scratch chunk");
         assert_eq!(Schedule::parse(&one).unwrap().shape.scratch, 1);
+    }
+
+    #[test]
+    fn tiles_slots_and_messages() {
+        let text = "schedule s: all_reduce, 2 ranks, 1 chunk, in place, 4 slots, tile 4096, block cap 32\n\
+                    r0.b0\n  wait credit r1.b0 >= -3, credit LL r1.b1 >= 0, credit LL128 r1.b0 >= 1\n  \
+                    copy data[0][0] -> slot r1.b0[0], LL r1.b1[1]    of #0\n  sync\n  signal message r1.b0\n  \
+                    expect credit LL128 r1.b0 += 1\n\
+                    r1.b0\n  wait message r0.b0 >= 1\n  \
+                    reduce data[1][0] + slot r0.b0[0] + LL128 r0.b0[0] -> data[1][0]    #0\n  \
+                    signal credit r0.b0, credit LL128 r0.b0\n";
+        assert_eq!(Schedule::parse(text).unwrap().to_string(), text);
+        let wrong = text.replace("tile 4096", "tile 40");
+        assert_eq!(refused(&wrong), "line 1, column 72: a tile is a multiple of 16 bytes");
     }
 
     #[test]
@@ -409,14 +469,18 @@ mod tests {
                 "barrier",
                 "column 3: expected `wait`, `signal`, `copy`, `reduce`, `sync` or `expect`, found `barrier`",
             ),
-            ("wait", "column 7: expected `start` or `data`, found the end of the line"),
-            ("wait credit r1.b0 >= 1", "column 8: expected `start` or `data`, found `credit`"),
+            ("wait", "column 7: expected `start`, `data`, `message` or `credit`, found the end of the line"),
+            ("wait slot r1.b0 >= 1", "column 8: expected `start`, `data`, `message` or `credit`, found `slot`"),
+            ("wait credit r1.b0 >= 4000000000", "column 24: 4000000000 is beyond what a call can count"),
+            ("copy slot r1[0] -> data[0][0]", "column 15: expected `.`, found `[0]`"),
+            ("copy LL r1.b0 -> data[0][0]", "column 17: expected `[`, found `->`"),
+            ("copy input[0][0] -> output[0][0] of 3", "column 39: expected an operation like `#0`, found `3`"),
             ("wait data r1.b0 > 1", "column 19: expected `>=`, found `>`"),
             ("wait data r1.b0 >= -1", "column 22: expected the value waited for, found `-1`"),
             ("signal data r1", "column 17: expected `.`, found the end of the line"),
             (
                 "copy buffer[0][0] -> data[0][0]",
-                "column 8: expected a slice like `data[0][1]`, found `buffer[0][0]`",
+                "column 8: expected a slice like `data[0][1]`, or a message like `slot r1.b0[0]`, found `buffer[0][0]`",
             ),
             ("copy input[0] -> output[0][0]", "column 17: expected `[`, found `->`"),
             ("copy input[0][0]", "column 19: expected `->`, found the end of the line"),

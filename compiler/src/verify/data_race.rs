@@ -6,9 +6,12 @@ use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::ids::Location;
 use crate::kind::Shape;
 use crate::location::LocationTable;
-use crate::schedule::{Action, Step};
+use crate::options::Protocol;
+use crate::schedule::{Action, Message, Operand, Step};
 use crate::words;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::fmt;
 
 #[derive(Clone, Default)]
 struct Cell {
@@ -18,8 +21,15 @@ struct Cell {
     reported: bool,
 }
 
+/// What is raced for.
+#[derive(Clone, Copy)]
+enum Where {
+    Chunk(Location),
+    Slot(Message),
+}
+
 struct Race {
-    location: Location,
+    location: Where,
     first: (Stamp, bool),
     second: (Stamp, bool),
 }
@@ -27,16 +37,26 @@ struct Race {
 /// Watches every access.
 pub(super) struct DataRaces {
     cells: LocationTable<Cell>,
+    /// Messages that are announced.
+    slots: FxHashMap<Message, Cell>,
     races: Vec<Race>,
 }
 
 impl DataRaces {
     pub(super) fn new(shape: &Shape) -> DataRaces {
-        DataRaces { cells: LocationTable::new(shape, Cell::default()), races: Vec::new() }
+        DataRaces {
+            cells: LocationTable::new(shape, Cell::default()),
+            slots: FxHashMap::default(),
+            races: Vec::new(),
+        }
     }
 
-    fn access(&mut self, location: Location, stores: bool, at: Stamp, clock: &Clock) {
-        let Some(cell) = self.cells.get_mut(location) else { return };
+    fn access(&mut self, location: Where, stores: bool, at: Stamp, clock: &Clock) {
+        let cell = match location {
+            Where::Chunk(location) => self.cells.get_mut(location),
+            Where::Slot(message) => Some(self.slots.entry(message).or_default()),
+        };
+        let Some(cell) = cell else { return };
         // Inside one move each element is read and then stored by one thread.
         let ordered = |earlier: &Stamp| clock.covers(*earlier) || *earlier == at;
         let store = cell.store.filter(|s| !ordered(s)).map(|s| (s, true));
@@ -115,13 +135,29 @@ fn missing_wait(first: Stamp, second: Stamp, sites: &Sites<'_>) -> String {
 
 impl Observe for DataRaces {
     fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
-        if let Action::Move { sources, dests, .. } = &step.action {
-            for location in sources.iter().flat_map(|s| s.locations()) {
-                self.access(location, false, at, clock);
+        let Action::Move { sources, dests, .. } = &step.action else { return };
+        for (operands, stores) in [(sources, false), (dests, true)] {
+            for operand in operands {
+                match operand {
+                    Operand::Memory(slice) => slice
+                        .locations()
+                        .for_each(|location| self.access(Where::Chunk(location), stores, at, clock)),
+                    Operand::Message(message) if message.connection.protocol == Protocol::Simple => {
+                        self.access(Where::Slot(*message), stores, at, clock);
+                    }
+                    // Read word by word as they come.
+                    Operand::Message(_) => {}
+                }
             }
-            for location in dests.iter().flat_map(|s| s.locations()) {
-                self.access(location, true, at, clock);
-            }
+        }
+    }
+}
+
+impl fmt::Display for Where {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Where::Chunk(location) => location.fmt(f),
+            Where::Slot(message) => message.fmt(f),
         }
     }
 }

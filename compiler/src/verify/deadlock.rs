@@ -1,9 +1,10 @@
 //! `deadlock`: waits that no signal can meet. Waits are for known signals, so one run decides for every interleaving.
 
-use super::happens_before::{Ended, Stamp};
+use super::happens_before::{Ended, Stamp, flagged};
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
-use crate::schedule::{Action, Arrival};
+use crate::ids::Place;
+use crate::schedule::{Action, Arrival, Message, Operand};
 use crate::words;
 use rustc_hash::FxHashMap;
 
@@ -64,14 +65,20 @@ fn finding(sites: &Sites<'_>, cycle: &[Link], behind: u64) -> Diagnostic {
 /// The first unmet arrival of a stuck block; its writer is then stuck before that signal.
 fn blocked_by(sites: &Sites<'_>, stuck: &FxHashMap<usize, usize>, block: usize) -> Option<Link> {
     let &step = stuck.get(&block)?;
-    let Action::Wait(arrivals) = &sites.schedule.block(sites.blocks.place(block))?.steps[step].action else {
-        return None;
-    };
-    let signal = arrivals.iter().find_map(|arrival| {
-        let writer = sites.blocks.number(arrival.counter.writer);
-        let (signal, &reached) = (signal(sites, arrival)?, stuck.get(&writer)?);
+    let unmet = |place: Place, signal: Option<usize>| {
+        let writer = sites.blocks.number(place);
+        let (signal, &reached) = (signal?, stuck.get(&writer)?);
         (signal >= reached).then_some(Stamp { block: writer as u32, step: signal as u32, phase: 0 })
-    })?;
+    };
+    let signal = match &sites.schedule.block(sites.blocks.place(block))?.steps[step].action {
+        Action::Wait(arrivals) => {
+            arrivals.iter().find_map(|arrival| unmet(arrival.counter.writer, signal(sites, arrival)))
+        }
+        Action::Move { sources, .. } => {
+            flagged(sources).find_map(|message| unmet(message.connection.writer, stored(sites, message)))
+        }
+        _ => None,
+    }?;
     Some(Link { wait: Stamp { block: block as u32, step: step as u32, phase: 0 }, signal })
 }
 
@@ -82,5 +89,14 @@ fn signal(sites: &Sites<'_>, arrival: &Arrival) -> Option<usize> {
         Action::Signal(counters) => vec![i; counters.iter().filter(|c| **c == arrival.counter).count()],
         _ => Vec::new(),
     });
-    signals.into_iter().nth(arrival.value as usize - 1)
+    signals.into_iter().nth(usize::try_from(arrival.value).ok()?.checked_sub(1)?)
+}
+
+/// The step of the writing block that stores a message.
+fn stored(sites: &Sites<'_>, message: &Message) -> Option<usize> {
+    let steps = &sites.schedule.block(message.connection.writer)?.steps;
+    steps.iter().position(|step| match &step.action {
+        Action::Move { dests, .. } => dests.contains(&Operand::Message(*message)),
+        _ => false,
+    })
 }

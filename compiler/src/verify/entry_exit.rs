@@ -5,7 +5,7 @@ use super::happens_before::{Clock, Ended, Observe, Stamp};
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::ids::{Rank, Slice};
-use crate::schedule::{Action, Step};
+use crate::schedule::{Action, Operand, Step};
 use std::collections::{BTreeMap, HashMap};
 
 /// A block's access to a peer's buffer.
@@ -98,8 +98,9 @@ impl Observe for EntryExit<'_> {
     fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
         let own = self.sites.place(at).rank;
         let Action::Move { sources, dests, .. } = &step.action else { return };
-        let reads = sources.iter().map(|&slice| Touch { at, slice, stores: false });
-        let stores = dests.iter().map(|&slice| Touch { at, slice, stores: true });
+        // Slots are the communicator's, and outlive calls.
+        let reads = sources.iter().filter_map(Operand::memory).map(|&slice| Touch { at, slice, stores: false });
+        let stores = dests.iter().filter_map(Operand::memory).map(|&slice| Touch { at, slice, stores: true });
         for touch in reads.chain(stores).filter(|touch| touch.slice.rank != own) {
             if !clock.agreed.contains(touch.slice.rank) {
                 self.early.push(touch);

@@ -6,10 +6,13 @@ use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::ids::{Buffer, Place, Slice};
-use crate::program::OpId;
-use crate::schedule::{Action, Arrival, Counter, CounterKind, Schedule};
+use crate::abi::{FIFOS, SLOTS};
+use crate::schedule::{
+    Action, Arrival, Connection, Counter, CounterKind, Fifos, Message, Operand, Schedule, Step,
+};
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
 /// All breaches. The other checks of stage 2 rely on there being none.
 pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
@@ -21,6 +24,7 @@ pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
     }
     let signals = form.steps();
     let waited = form.waits(&signals);
+    form.fifos(&signals);
     let mut unwaited: Vec<_> = signals.into_iter().filter(|(c, _)| !waited.contains(c)).collect();
     unwaited.sort_unstable_by_key(|(counter, _)| *counter);
     for (counter, Signals { first: (place, step), .. }) in unwaited {
@@ -68,7 +72,7 @@ impl Form<'_> {
                 }
                 match &step.action {
                     Action::Move { sources, dests, position } => {
-                        self.scaled(place, i, (step.origin, sources, dests));
+                        self.scaled(place, i, step, (sources, dests));
                         self.operands(place, i, (sources, dests, *position));
                     }
                     Action::Signal(counters) => {
@@ -100,7 +104,9 @@ impl Form<'_> {
                     self.counter(place, i, &counter);
                     waited.insert(counter);
                     let count = signals.get(&counter).map_or(0, |given| given.count);
-                    if value == 0 || value > count {
+                    // A credit may be one of an earlier tile or call.
+                    let least = if matches!(counter.kind, CounterKind::Credit(_)) { i32::MIN } else { 1 };
+                    if value < least || i64::from(value) > i64::from(count) || count == 0 {
                         let given = match count {
                             0 => "nobody signals".to_owned(),
                             n => format!("gets {} a call", words::count(n.into(), "signal")),
@@ -138,12 +144,15 @@ impl Form<'_> {
             schedule.places().any(|(place, block)| {
                 block.steps.iter().any(|s| match &s.action {
                     Action::Move { sources, dests, .. } => {
-                        sources.iter().chain(dests).any(|s| s.rank != place.rank)
+                        sources.iter().chain(dests).filter_map(Operand::memory).any(|s| s.rank != place.rank)
                     }
                     _ => false,
                 })
             })
         };
+        if !(1..=SLOTS).contains(&schedule.slots) {
+            self.finding(format!("a FIFO with {} of its 1 to {SLOTS} slots", schedule.slots));
+        }
         if !domain.symmetric && moves_afar(schedule) {
             self.finding("a step reaches into a peer's buffer, and this world maps none".to_owned());
         }
@@ -162,26 +171,48 @@ impl Form<'_> {
         }
     }
 
-    /// What is scaled is known by operation, so where anything is, each step has to be just its operation.
-    fn scaled(
-        &mut self,
-        place: Place,
-        step: usize,
-        (origin, sources, dests): (Option<OpId>, &[Slice], &[Slice]),
-    ) {
-        let ops = &self.sites.program.ops;
-        let same = origin
-            .and_then(|op| ops.get(op.0 as usize))
-            .is_some_and(|op| op.sources[..] == *sources && op.dests[..] == *dests);
-        if self.scales && !same {
-            self.breach(place, step, "does not move what its operation does, by which it would be scaled");
+    /// What is scaled is known by operation, so where anything is, each step that carries one out has to be just that:
+    /// its sources and destinations, or messages in their places, and messages besides.
+    fn scaled(&mut self, place: Place, at: usize, step: &Step, (sources, dests): (&[Operand], &[Operand])) {
+        if !self.scales || step.transfer && sources.len() == 1 {
+            return;
+        }
+        let stands_for = |operand: &Operand, slice: &Slice| match operand {
+            Operand::Memory(own) => own.len == 1 && slice.locations().any(|l| l == own.at(0)) || own == slice,
+            Operand::Message(_) => slice.rank != place.rank,
+        };
+        let same = step.origin.and_then(|op| self.sites.program.ops.get(op.0 as usize)).is_some_and(|op| {
+            let in_turn = |operands: &[Operand], slices: &[Slice]| {
+                operands.len() == slices.len() && operands.iter().zip(slices).all(|(o, s)| stands_for(o, s))
+            };
+            let beyond = |operands: &[Operand]| operands.iter().all(|operand| operand.message().is_some());
+            in_turn(sources, &op.sources)
+                && dests.len() >= op.dests.len()
+                && in_turn(&dests[..op.dests.len()], &op.dests)
+                && beyond(&dests[op.dests.len()..])
+        });
+        if !same {
+            self.breach(place, at, "does not move what its operation does, by which it would be scaled");
         }
     }
 
-    fn operands(&mut self, place: Place, step: usize, (sources, dests, position): (&[Slice], &[Slice], u32)) {
+    fn operands(&mut self, place: Place, step: usize, (sources, dests, position): (&[Operand], &[Operand], u32)) {
         let shape = self.sites.schedule.shape;
         let program = self.sites.program;
-        for slice in sources.iter().chain(dests) {
+        let (Some(first), false) = (sources.first(), dests.is_empty()) else {
+            self.breach(place, step, "moves nothing");
+            return;
+        };
+        let tiled = self.sites.schedule.tile.is_some();
+        for operand in sources.iter().chain(dests) {
+            let slice = match operand {
+                Operand::Memory(slice) => slice,
+                Operand::Message(message) if !tiled => {
+                    self.breach(place, step, format_args!("moves {message} in a schedule without tiles"));
+                    return;
+                }
+                Operand::Message(_) => continue,
+            };
             let exists = slice.rank.0 < shape.ranks && slice.end() <= shape.chunks(slice.buffer, slice.rank);
             if !exists {
                 self.breach(place, step, format_args!("touches {slice}, which does not exist"));
@@ -190,21 +221,22 @@ impl Form<'_> {
                 }
                 return;
             }
-        }
-        let Some(first) = sources.first().filter(|_| !dests.is_empty()) else {
-            self.breach(place, step, "moves nothing");
-            return;
-        };
-        for slice in sources.iter().chain(dests) {
-            let own = shape.position(slice.buffer, slice.start);
-            let same_sizes = program.divisible || own.is_none_or(|own| own == position);
-            if slice.len != first.len || !same_sizes {
-                self.breach(place, step, format_args!("joins {first} and {slice}, which differ in size"));
+            if tiled && slice.len > 1 {
+                self.breach(place, step, format_args!("moves {slice}, several chunks, tile by tile"));
                 return;
             }
         }
-        let in_scratch = sources.iter().chain(dests).any(|slice| slice.buffer == Buffer::Scratch);
-        if in_scratch && !program.divisible && position.saturating_add(first.len) > shape.chunks {
+        for operand in sources.iter().chain(dests) {
+            let own = operand.memory().and_then(|slice| shape.position(slice.buffer, slice.start));
+            let same_sizes = program.divisible || own.is_none_or(|own| own == position);
+            if operand.len() != first.len() || !same_sizes {
+                self.breach(place, step, format_args!("joins {first} and {operand}, which differ in size"));
+                return;
+            }
+        }
+        let scratch = |operand: &Operand| operand.memory().is_none_or(|slice| slice.buffer == Buffer::Scratch);
+        let passes = sources.iter().chain(dests).any(scratch);
+        if passes && !program.divisible && position.saturating_add(first.len()) > shape.chunks {
             self.breach(place, step, format_args!("moves {first} by way of scratch past the end of a unit"));
         }
         for (i, dest) in dests.iter().enumerate() {
@@ -212,6 +244,74 @@ impl Form<'_> {
             if let Some(rival) = rival {
                 self.breach(place, step, format_args!("stores {dest}, which overlaps {rival}"));
             }
+        }
+    }
+
+    /// Judges connections: numbers in order, each message stored once and read, one credit a message, FIFOs that there
+    /// are, and one protocol a move.
+    fn fifos(&mut self, signals: &FxHashMap<Counter, Signals>) {
+        let mut stored: BTreeMap<Connection, (u32, Place, usize)> = BTreeMap::new();
+        let mut read: FxHashSet<Message> = FxHashSet::default();
+        let mut reads: Vec<(Place, usize, Message)> = Vec::new();
+        let schedule = self.sites.schedule;
+        for (place, block) in schedule.places() {
+            for (i, step) in block.steps.iter().enumerate() {
+                let Action::Move { sources, dests, .. } = &step.action else { continue };
+                let messages = || sources.iter().chain(dests).filter_map(Operand::message);
+                let protocol = messages().next().map(|message| message.connection.protocol);
+                if messages().any(|message| Some(message.connection.protocol) != protocol) {
+                    self.breach(place, i, "moves messages of different protocols");
+                }
+                for message in messages() {
+                    self.counter(place, i, &message.connection.credit());
+                }
+                for message in sources.iter().filter_map(Operand::message) {
+                    read.insert(*message);
+                    reads.push((place, i, *message));
+                }
+                for Message { connection, number } in dests.iter().filter_map(Operand::message) {
+                    let (next, ..) = stored.entry(*connection).or_insert((0, place, i));
+                    let due = *next;
+                    *next = due.max(*number) + 1;
+                    if due != *number {
+                        let what = format_args!("stores message {number} of `{connection}` where {due} is due");
+                        self.breach(place, i, what);
+                    }
+                }
+            }
+        }
+        for (place, i, message) in reads {
+            if stored.get(&message.connection).is_none_or(|(count, ..)| *count <= message.number) {
+                self.breach(place, i, format_args!("reads {message}, which nobody stores"));
+            }
+        }
+        let given = |counter: Counter| signals.get(&counter).map_or(0, |given| given.count);
+        for (&connection, &(count, place, i)) in &stored {
+            let unread = (0..count).map(|number| Message { connection, number }).find(|m| !read.contains(m));
+            if let Some(message) = unread {
+                self.breach(place, i, format_args!("stores to `{connection}`, and {message} is never read"));
+            }
+            for counter in [Some(connection.credit()), connection.announced()].into_iter().flatten() {
+                if given(counter) != count {
+                    let (messages, signals) =
+                        (words::count(count.into(), "message"), words::count(given(counter).into(), "signal"));
+                    let what = format_args!(
+                        "stores to `{connection}`, which carries {messages} a tile and has {signals} of `{counter}`"
+                    );
+                    self.breach(place, i, what);
+                }
+            }
+        }
+        let of_no_message = |counter: &&Counter| counter.connection().is_some_and(|c| !stored.contains_key(&c));
+        let mut idle: Vec<Counter> = signals.keys().filter(of_no_message).copied().collect();
+        idle.sort_unstable();
+        for counter in idle {
+            let Signals { first: (place, step), .. } = signals[&counter];
+            self.breach(place, step, format_args!("signals `{counter}`, whose connection carries no message"));
+        }
+        let most = Fifos::of(schedule).most();
+        if most > FIFOS {
+            self.finding(format!("the schedule has {most} connections of one protocol from one rank to another, and there are {FIFOS} FIFOs"));
         }
     }
 }

@@ -4,10 +4,15 @@
 //! order that results is the same for every interleaving. A block's clock says, for each block, how many of its *phases* are
 //! known to be over (a phase ends at a `sync` or a `wait`, which all threads of the block pass together), and which
 //! ranks are known to be in the same call. O(steps x blocks).
+//!
+//! One tile stands for all. Tiles share no location but slots, which their credits guard (`slot-reuse`), and a block goes
+//! through the tiles in order; so the graph of all tiles has, beside edges within a tile, only edges from a tile to a later
+//! one. It has a cycle only if that of one tile has, and whatever is ordered within a tile is ordered in each.
 
 use crate::ids::{Place, Rank};
 use crate::location::RankSet;
-use crate::schedule::{Action, Arrival, Counter, CounterKind, Schedule, Step};
+use crate::options::Protocol;
+use crate::schedule::{Action, Arrival, Connection, Counter, CounterKind, Message, Operand, Schedule, Step};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -52,6 +57,8 @@ pub(super) trait Observe {
     fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock);
     /// A wait has ended; `at` is the wait itself.
     fn waited(&mut self, _at: Stamp, _arrivals: &[Arrival]) {}
+    /// Signals are given.
+    fn signalled(&mut self, _at: Stamp, _counters: &[Counter], _clock: &Clock) {}
 }
 
 /// How the walk ended.
@@ -124,6 +131,8 @@ pub(super) fn walk(
         next: vec![0; blocks.len()],
         signalled: FxHashMap::default(),
         sleeping: FxHashMap::default(),
+        stored: FxHashMap::default(),
+        listening: FxHashMap::default(),
         ready: (0..blocks.len()).collect(),
     };
     while let Some(block) = walk.ready.pop_front() {
@@ -143,6 +152,11 @@ pub(super) fn walk(
     Ended { clocks: walk.clocks, stuck }
 }
 
+/// The messages among operands that are waited for by their flags.
+pub(super) fn flagged(operands: &[Operand]) -> impl Iterator<Item = &Message> {
+    operands.iter().filter_map(Operand::message).filter(|m| m.connection.protocol != Protocol::Simple)
+}
+
 struct Walk<'a> {
     blocks: &'a Blocks,
     clocks: Vec<Clock>,
@@ -151,6 +165,10 @@ struct Walk<'a> {
     signalled: FxHashMap<Counter, Vec<Option<Rc<Clock>>>>,
     /// Blocks waiting for a counter's next signal.
     sleeping: FxHashMap<Counter, usize>,
+    /// Messages of each connection that carry flags and have been stored.
+    stored: FxHashMap<Connection, u32>,
+    /// Blocks waiting for such a message.
+    listening: FxHashMap<Connection, usize>,
     ready: VecDeque<usize>,
 }
 
@@ -180,10 +198,22 @@ impl Walk<'_> {
                     self.signalled.entry(counter).or_default().push(Some(Rc::clone(&clock)));
                     self.ready.extend(self.sleeping.remove(&counter));
                 }
+                for observer in observers.iter_mut() {
+                    observer.signalled(at, counters, &clock);
+                }
             }
-            Action::Move { .. } => {
+            Action::Move { sources, dests, .. } => {
+                let arrived = |m: &&Message| self.stored.get(&m.connection).is_some_and(|&n| n > m.number);
+                if let Some(missing) = flagged(sources).find(|message| !arrived(message)) {
+                    self.listening.insert(missing.connection, block);
+                    return false;
+                }
                 for observer in observers.iter_mut() {
                     observer.moved(at, step, &self.clocks[block]);
+                }
+                for Message { connection, number } in flagged(dests) {
+                    self.stored.insert(*connection, number + 1);
+                    self.ready.extend(self.listening.remove(connection));
                 }
             }
             Action::BlockSync => self.clocks[block].phases[block] += 1,
@@ -192,7 +222,8 @@ impl Walk<'_> {
     }
 
     fn arrived(&self, arrival: &Arrival) -> bool {
-        self.signalled.get(&arrival.counter).is_some_and(|s| s.len() >= arrival.value as usize)
+        let given = self.signalled.get(&arrival.counter).map_or(0, Vec::len);
+        i64::from(arrival.value) <= given as i64
     }
 
     fn acquire(&mut self, block: usize, arrivals: &[Arrival]) {
@@ -200,8 +231,9 @@ impl Walk<'_> {
         let mut pending = Vec::new();
         for arrival in arrivals {
             let signals = self.signalled.get_mut(&arrival.counter).map(Vec::as_mut_slice).unwrap_or_default();
-            // A later signal of the same block publishes all that an earlier one does.
-            let upto = &mut signals[..arrival.value as usize];
+            // A later signal of the same block publishes all that an earlier one does; one of an earlier tile, nothing that
+            // this one has not seen.
+            let upto = &mut signals[..arrival.value.max(0) as usize];
             let Some(clock) = upto.last_mut().and_then(Option::take) else { continue };
             // What an earlier wait was for is gone already, and all before it.
             upto.iter_mut().rev().skip(1).map_while(Option::take).for_each(drop);

@@ -33,6 +33,8 @@ mod deadlock;
 
 mod data_race;
 
+mod slot_reuse;
+
 mod entry_exit;
 
 mod invariant;

@@ -3,13 +3,21 @@
 use super::Verified;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::kernel::Kernel;
-use crate::schedule::{Action, Arrival, Block, Counter, Schedule};
+use crate::schedule::{Action, Arrival, Block, Connection, Counter, Fifos, Schedule};
 use rustc_hash::FxHashMap;
 
 /// Proves a kernel against its schedule.
 pub fn kernel(kernel: Kernel, schedule: &Verified<Schedule>) -> Result<Verified<Kernel>, Vec<Diagnostic>> {
     let mut findings = Vec::new();
     let mut finding = |message: String| findings.push(Diagnostic::new(Check::Rolled, None, message));
+    let fifos = Fifos::of(schedule);
+    // Narrow builds take smaller tiles, of which every schedule is right.
+    let same_tiles = kernel.tile.is_some() == schedule.tile.is_some()
+        && kernel.tile <= schedule.tile
+        && kernel.slots == schedule.slots;
+    if !same_tiles {
+        finding(format!("kernel {} has other tiles or slots than its schedule", kernel.name));
+    }
     let same_frame = kernel.shape == schedule.shape
         && kernel.block_cap == schedule.block_cap
         && kernel.grid.iter().map(|&g| g as usize).eq(schedule.blocks.iter().map(Vec::len));
@@ -36,6 +44,16 @@ pub fn kernel(kernel: Kernel, schedule: &Verified<Schedule>) -> Result<Verified<
         if signals != unrolled.signals || sorted(sends) != sorted(unrolled.sends) {
             finding(format!("{place} numbers its signals otherwise than the schedule"));
         }
+        let mut ends: Vec<(Connection, u32)> = block
+            .counters(place)
+            .filter_map(|counter| counter.connection())
+            .map(|connection| (connection, fifos.number(&connection)))
+            .collect();
+        ends.sort_unstable();
+        ends.dedup();
+        if ends != unrolled.fifos {
+            finding(format!("{place} has other FIFOs than the schedule"));
+        }
         if sorted(block.expects.clone()) != sorted(unrolled.expects) {
             finding(format!("{place} expects other numbers of signals than the schedule"));
         }
@@ -53,10 +71,10 @@ fn sent(block: &Block) -> (Vec<Arrival>, Vec<(Counter, u32)>) {
     let mut signals = Vec::new();
     for step in &block.steps {
         if let Action::Signal(counters) = &step.action {
-            for &counter in counters {
-                let value = counts.entry(counter).or_default();
-                *value += 1;
-                signals.push(Arrival { counter, value: *value });
+            for same in counters.chunk_by(|a, b| a == b) {
+                let value = counts.entry(same[0]).or_default();
+                *value += same.len() as u32;
+                signals.push(Arrival { counter: same[0], value: *value as i32 });
             }
         }
     }

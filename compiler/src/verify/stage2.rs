@@ -10,6 +10,7 @@ use super::happens_before::{Blocks, Order, walk};
 use super::invariant::Invariant;
 use super::residency::residency;
 use super::site::Sites;
+use super::slot_reuse::SlotReuse;
 use super::translation::Translation;
 use crate::diagnostic::Diagnostic;
 use crate::domain::Domain;
@@ -43,9 +44,15 @@ fn interleavings(sites: &Sites<'_>, order: Order) -> Vec<Diagnostic> {
     let mut entry_exit = EntryExit::new(sites);
     let mut invariant = Invariant::default();
     let mut translation = Translation::new(program);
-    let ended =
-        walk(schedule, blocks, order, &mut [&mut races, &mut entry_exit, &mut invariant, &mut translation]);
+    let mut slots = SlotReuse::new(schedule.slots);
+    let ended = walk(
+        schedule,
+        blocks,
+        order,
+        &mut [&mut races, &mut slots, &mut entry_exit, &mut invariant, &mut translation],
+    );
     let mut findings = races.findings(sites);
+    findings.extend(slots.findings(sites));
     if !ended.stuck.is_empty() {
         findings.extend(deadlock(sites, &ended));
         return findings;

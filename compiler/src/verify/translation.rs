@@ -10,7 +10,7 @@ use crate::ids::{Buffer, Location};
 use crate::kind::Contribution;
 use crate::location::LocationTable;
 use crate::program::Program;
-use crate::schedule::{Action, Step};
+use crate::schedule::{Action, Message, Operand, Step};
 use crate::words;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -25,6 +25,8 @@ pub(super) struct Translation {
     stored: LocationTable<Option<Stamp>>,
     /// The position of what lies in each chunk of scratch; as a step has it that stored there.
     positions: FxHashMap<Location, u32>,
+    /// What messages hold, and its position.
+    messages: FxHashMap<Message, (ValueId, u32)>,
     chunks: u32,
     divisible: bool,
 }
@@ -38,6 +40,7 @@ impl Translation {
             state,
             stored: LocationTable::new(&program.shape, None),
             positions: FxHashMap::default(),
+            messages: FxHashMap::default(),
             chunks: program.shape.chunks,
             divisible: program.divisible,
         }
@@ -83,8 +86,16 @@ impl Translation {
 }
 
 impl Translation {
-    /// What a move of chunks at `position` reads; a chunk of scratch that holds one of another size is unknown.
-    fn read(&self, at: Location, position: u32) -> ValueId {
+    /// What a move of chunks at `position` reads of an operand's chunk; a slot or a chunk of scratch that holds one of another
+    /// size is unknown.
+    fn read(&self, source: &Operand, offset: u32, position: u32) -> ValueId {
+        let at = match source {
+            Operand::Memory(slice) => slice.at(offset),
+            Operand::Message(message) => {
+                let held = self.messages.get(message).filter(|(_, held)| self.divisible || *held == position);
+                return held.map_or(self.values.unknown(), |(value, _)| *value);
+            }
+        };
         let other_size = at.buffer == Buffer::Scratch
             && !self.divisible
             && self.positions.get(&at).is_some_and(|stored| *stored != position);
@@ -135,12 +146,19 @@ fn difference(values: &Values, is: ValueId, should: ValueId) -> Option<String> {
 impl Observe for Translation {
     fn moved(&mut self, at: Stamp, step: &Step, _: &Clock) {
         let Action::Move { sources, dests, position } = &step.action else { return };
-        for offset in 0..sources.first().map_or(0, |s| s.len) {
+        for offset in 0..sources.first().map_or(0, Operand::len) {
             let position = (position + offset) % self.chunks;
             let terms: Vec<ValueId> =
-                sources.iter().map(|source| self.read(source.at(offset), position)).collect();
+                sources.iter().map(|source| self.read(source, offset, position)).collect();
             let value = self.values.intern_sum(&terms);
             for dest in dests {
+                let dest = match dest {
+                    Operand::Memory(slice) => slice,
+                    Operand::Message(message) => {
+                        self.messages.insert(*message, (value, position));
+                        continue;
+                    }
+                };
                 self.state.store(dest.at(offset), value);
                 if dest.buffer == Buffer::Scratch {
                     self.positions.insert(dest.at(offset), position);

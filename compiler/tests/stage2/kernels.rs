@@ -1,29 +1,31 @@
 //! Kernels: right ones are the schedule, unrolled; mutants are not.
 
-use crate::{lowered, programs, told};
+use crate::{lowered_as, programs, told, ways};
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit;
-use quadrille_compiler::kernel::{self, Formula, Kernel, KernelAction};
-use quadrille_compiler::options::ScheduleOptions;
+use quadrille_compiler::kernel::{self, Formula, Kernel, KernelAction, Operand};
+use quadrille_compiler::options::{Protocol, ScheduleOptions};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::verify::{self, Verified};
 use quadrille_compiler::widths::Widths;
 
-fn built(program: &Program) -> (Kernel, Verified<Schedule>) {
+fn built(program: &Program, options: &ScheduleOptions) -> (Kernel, Verified<Schedule>) {
     let domain = Domain::full_mesh(program.shape.ranks);
-    let schedule = verify::schedule(lowered(program), program, &domain).unwrap();
-    (kernel::build(&schedule, program, &ScheduleOptions::default(), DType::Bf16, RedOp::Sum), schedule)
+    let schedule = verify::schedule(lowered_as(program, options), program, &domain).unwrap();
+    (kernel::build(&schedule, program, options, DType::Bf16, RedOp::Sum), schedule)
 }
 
 #[test]
 fn kernels_are_their_schedules() {
     for (name, sketch) in programs::all() {
         for n in 1..=8 {
-            let (kernel, schedule) = built(&sketch.program(n).unwrap());
-            let proved = verify::kernel(kernel, &schedule);
-            assert!(proved.is_ok(), "{name}, {n} ranks: {}", told(&proved.unwrap_err()));
+            for (way, options) in ways() {
+                let (kernel, schedule) = built(&sketch.program(n).unwrap(), &options);
+                let proved = verify::kernel(kernel, &schedule);
+                assert!(proved.is_ok(), "{name}, {n} ranks, {way}: {}", told(&proved.unwrap_err()));
+            }
         }
     }
 }
@@ -35,7 +37,7 @@ fn regular_programs_have_few_classes_and_no_tables() {
     {
         let sketch = programs::all().into_iter().find(|(n, _)| *n == name).unwrap().1;
         for n in [2, 3, 8, 16] {
-            let (kernel, _) = built(&sketch.program(n).unwrap());
+            let (kernel, _) = built(&sketch.program(n).unwrap(), &ScheduleOptions::default());
             assert!(kernel.classes.len() <= most, "{name}, {n} ranks: {kernel}");
             assert!(!kernel.to_string().contains("MEMBER"), "{name}, {n} ranks: {kernel}");
         }
@@ -98,10 +100,18 @@ fn mutants(kernel: &Kernel) -> Vec<Kernel> {
                                     unreachable!()
                                 };
                                 let operand = sources.iter_mut().chain(dests).nth(o).unwrap();
-                                match part {
-                                    0 => shift(&mut operand.rank),
-                                    1 => shift(&mut operand.start),
-                                    _ => operand.len += 1,
+                                match (operand, part) {
+                                    (Operand::Memory { rank, .. }, 0) => shift(rank),
+                                    (Operand::Memory { start, .. }, 1) => shift(start),
+                                    (Operand::Memory { len, .. }, _) => *len += 1,
+                                    (Operand::Message { link, .. }, 0) => *link += 1,
+                                    (Operand::Message { number, .. }, 1) => *number += 1,
+                                    (Operand::Message { protocol, .. }, _) => {
+                                        *protocol = match protocol {
+                                            Protocol::Simple => Protocol::Ll,
+                                            _ => Protocol::Simple,
+                                        };
+                                    }
                                 }
                             });
                         }
@@ -127,10 +137,13 @@ fn shift(formula: &mut Formula) {
 fn no_mutant_is_the_schedule() {
     for (name, sketch) in programs::all() {
         for n in 2..=4 {
-            let (kernel, schedule) = built(&sketch.program(n).unwrap());
-            for mutant in mutants(&kernel) {
-                let text = mutant.to_string();
-                assert!(verify::kernel(mutant, &schedule).is_err(), "{name}, {n} ranks: passes as\n{text}");
+            for (way, options) in ways() {
+                let (kernel, schedule) = built(&sketch.program(n).unwrap(), &options);
+                for mutant in mutants(&kernel) {
+                    let text = mutant.to_string();
+                    let passes = verify::kernel(mutant, &schedule).is_ok();
+                    assert!(!passes, "{name}, {n} ranks, {way}: passes as\n{text}");
+                }
             }
         }
     }
@@ -139,7 +152,7 @@ fn no_mutant_is_the_schedule() {
 #[test]
 fn widths_change_text_and_threads_and_are_refused_where_counters_are_too_narrow() {
     let sketch = programs::all().into_iter().find(|(n, _)| *n == "ring all-reduce, in place").unwrap().1;
-    let (kernel, schedule) = built(&sketch.program(8).unwrap());
+    let (kernel, schedule) = built(&sketch.program(8).unwrap(), &ScheduleOptions::default());
     let text = |kernel: Kernel| emit::cuda(&verify::kernel(kernel, &schedule).unwrap()).text;
     let shipped = text(kernel.clone());
     assert_eq!(shipped, text(Widths::default().apply(kernel.clone()).unwrap()));
@@ -151,6 +164,6 @@ fn widths_change_text_and_threads_and_are_refused_where_counters_are_too_narrow(
     assert!(bits(6).is_ok());
     let refused = told(&bits(5).unwrap_err());
     assert!(refused.contains("has 13 signals of one counter"), "{refused}");
-    let wrong = Widths { counter_bits: 65, threads: 33, loads: 0 };
-    assert_eq!(wrong.apply(kernel.clone()).unwrap_err().len(), 2);
+    let wrong = Widths { counter_bits: 65, threads: 33, loads: 0, slot_bytes: 8 };
+    assert_eq!(wrong.apply(kernel.clone()).unwrap_err().len(), 3);
 }

@@ -5,10 +5,10 @@ use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::ids::Buffer::{self, Input, Output, Scratch};
 use quadrille_compiler::kind::{Kind, Shape};
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions};
+use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::program::{OpId, Program, Trails};
 use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
-use quadrille_compiler::schedule::{Action, Schedule};
+use quadrille_compiler::schedule::{Action, Operand, Schedule};
 use quadrille_compiler::{lower, verify};
 
 /// Two ranks exchange two chunks by way of two places in scratch; each chunk on a channel of its own. If not straight,
@@ -45,7 +45,7 @@ fn what_lies_in_scratch_keeps_its_size() {
     let steps = wrong.blocks.iter_mut().flatten().flat_map(|block| &mut block.steps);
     let position = steps.into_iter().find_map(|step| match &mut step.action {
         Action::Move { sources, dests, position }
-            if sources[0].buffer == Scratch && dests[0].buffer == Scratch =>
+            if in_scratch(&sources[0]) && in_scratch(&dests[0]) =>
         {
             Some(position)
         }
@@ -86,9 +86,27 @@ fn what_lies_in_scratch_has_a_position() {
 }
 
 #[test]
-fn options_that_are_still_to_come_are_refused() {
-    let protocol = Some(Given { value: Protocol::Ll, loc: Loc::default() });
-    let options = ScheduleOptions { how: How { protocol, ..How::default() }, ..ScheduleOptions::default() };
-    let refused = lower::lower(&detour(true), &Domain::full_mesh(2), &options).unwrap_err();
-    assert_eq!(refused[0].check, Check::Unsupported);
+fn options_that_cannot_be_carried_out_are_refused() {
+    fn given<T>(value: T) -> Option<Given<T>> {
+        Some(Given { value, loc: Loc::default() })
+    }
+    let default = ScheduleOptions::default;
+    let how = |transport, protocol| How { transport: given(transport), protocol: given(protocol) };
+    let staged = How { transport: given(Transport::Staged), protocol: None };
+    for (options, why) in [
+        (ScheduleOptions { how: how(Transport::Put, Protocol::Ll), ..default() }, "protocol LL with transport put"),
+        (ScheduleOptions { slots: given(4), ..default() }, "`slots` without anything staged"),
+        (ScheduleOptions { how: staged, slots: given(9), ..default() }, "9 slots"),
+        (ScheduleOptions { how: staged, tile: given(1 << 20), ..default() }, "a tile of 1048576 bytes"),
+        (ScheduleOptions { tile: given(100), ..default() }, "a tile of 100 bytes"),
+        (ScheduleOptions { instances: given(2), ..default() }, "`instances = 2` cannot be carried out yet"),
+    ] {
+        let refused = lower::lower(&detour(true), &Domain::full_mesh(2), &options).unwrap_err();
+        assert_eq!(refused[0].check, Check::Unsupported);
+        assert!(refused[0].message.contains(why), "{}", refused[0].message);
+    }
+}
+
+fn in_scratch(operand: &Operand) -> bool {
+    operand.memory().is_some_and(|slice| slice.buffer == Scratch)
 }

@@ -23,6 +23,7 @@ struct Params {
   u64 output[RANKS];
   u64 scratch[RANKS];
   u64 counters[RANKS];
+  u64 fifos[RANKS];
 };
 
 // Words of a status record; the host watches `code`.
@@ -33,12 +34,17 @@ enum : u32 { STATUS_MISMATCH = 1 };
 template <u32 RANKS, u32 BLOCK_CAP>
 struct Counters {
   static constexpr u64 STARTS = u64(RANKS) * BLOCK_CAP;
-  static constexpr u64 WORDS = STARTS + STARTS * BLOCK_CAP;
+  static constexpr u64 OF_BLOCKS = STARTS + STARTS * BLOCK_CAP;
+  static constexpr u64 WORDS = OF_BLOCKS + 4 * u64(RANKS) * FIFOS;
 
   // Start counters are always written by block 0, so a block of the waiting rank names one.
   static __device__ u64 start(u32 rank, u32 waiter) { return u64(rank) * BLOCK_CAP + waiter; }
   static __device__ u64 data(u32 rank, u32 block, u32 own) {
     return STARTS + (u64(rank) * BLOCK_CAP + block) * BLOCK_CAP + own;
+  }
+  // Messages are kind 0, credits 1 + protocol.
+  static __device__ u64 fifo(u32 kind, u32 rank, u32 fifo) {
+    return OF_BLOCKS + (u64(kind) * RANKS + rank) * FIFOS + fifo;
   }
 };
 

@@ -4,9 +4,11 @@ namespace quadrille {
 
 // Units of `count` elements, each cut into CHUNKS chunks of q elements: q = ceil(count / CHUNKS), rounded up to 16 bytes
 // unless all chunks have to be equal. The last chunks of a unit may be short or empty. Chunks are numbered through.
-template <class T, u32 CHUNKS, bool EQUAL>
+// Pieces of a chunk have TILE_BYTES; those beyond its end are empty.
+template <class T, u32 CHUNKS, bool EQUAL, u64 TILE_BYTES = 16>
 struct Chunks {
   static constexpr u32 ELEMENT = sizeof(typename T::Bits);
+  static constexpr u64 PIECE = TILE_BYTES / ELEMENT;
   u64 count;
   u64 q;
 
@@ -28,30 +30,46 @@ struct Chunks {
 
   // Elements of `chunks` chunks from `chunk` on.
   __device__ __forceinline__ u64 length(u32 chunk, u32 chunks) const { return begin(chunk + chunks) - begin(chunk); }
+
+  // Tiles of a call: of the largest chunk, at least one.
+  __device__ __forceinline__ u64 tiles() const { return q == 0 ? 1 : (q + PIECE - 1) / PIECE; }
+
+  // Address of a tile's piece of a chunk, as of `at` and `slot`, and its elements.
+  __device__ __forceinline__ u64 piece_at(u64 base, u32 chunk, u64 tile) const {
+    return at(base, chunk) + tile * TILE_BYTES;
+  }
+  __device__ __forceinline__ u64 piece_slot(u64 base, u32 chunk, u64 tile) const {
+    return slot(base, chunk) + tile * TILE_BYTES;
+  }
+  __device__ __forceinline__ u64 piece(u32 chunk, u64 tile) const {
+    const u64 all = length(chunk, 1), before = tile * PIECE;
+    const u64 left = all > before ? all - before : 0;
+    return left < PIECE ? left : PIECE;
+  }
 };
 
 template <class C, class P>
 __device__ __forceinline__ void open_start_to(Link& link, const P& p, u32 rank, u32 block, u32 advance) {
   const u64 flag = p.counters[rank] + 8 * C::start(p.rank, block);
-  open(link, flag, p.counters[p.rank] + 8 * (2 * C::WORDS + C::start(rank, block)), advance, rank);
+  open(link, flag, p.counters[p.rank] + 8 * (2 * C::WORDS + C::start(rank, block)), advance, 0, rank);
 }
 
 template <class C, class P>
 __device__ __forceinline__ void open_start_from(Link& link, const P& p, u32 rank, u32, u32 advance) {
   const u64 flag = p.counters[p.rank] + 8 * C::start(rank, blockIdx.x);
-  open(link, flag, flag + 8 * C::WORDS, advance, rank);
+  open(link, flag, flag + 8 * C::WORDS, advance, 0, rank);
 }
 
 template <class C, class P>
 __device__ __forceinline__ void open_data_to(Link& link, const P& p, u32 rank, u32 block, u32 advance) {
   const u64 flag = p.counters[rank] + 8 * C::data(p.rank, blockIdx.x, block);
-  open(link, flag, p.counters[p.rank] + 8 * (2 * C::WORDS + C::data(rank, block, blockIdx.x)), advance, rank);
+  open(link, flag, p.counters[p.rank] + 8 * (2 * C::WORDS + C::data(rank, block, blockIdx.x)), 0, advance, rank);
 }
 
 template <class C, class P>
 __device__ __forceinline__ void open_data_from(Link& link, const P& p, u32 rank, u32 block, u32 advance) {
   const u64 flag = p.counters[p.rank] + 8 * C::data(rank, block, blockIdx.x);
-  open(link, flag, flag + 8 * C::WORDS, advance, rank);
+  open(link, flag, flag + 8 * C::WORDS, 0, advance, rank);
 }
 
 }  // namespace quadrille

@@ -7,8 +7,13 @@ struct Link {
   u64 flag;     // address of the word that the writer raises and the waiter polls
   u64 counted;  // address of this end's count at the call's end
   u64 base;     // that count when the call began
-  u32 advance;  // signals a call
+  u64 fifo;     // of a credit: address of the first slot
+  u32 once;     // signals that come once a call
+  u32 advance;  // signals a tile
   u32 peer;     // the rank at the other end
+
+  // What was counted before a tile.
+  __device__ __forceinline__ u64 before(u64 tile) const { return base + tile * advance; }
 };
 
 // The index at which this thread begins, where thread `first` takes index 0 and the threads go round.
@@ -67,19 +72,22 @@ __device__ void record(const P& p, u32 code, u32 step, u32 peer, u32 wanted, u32
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&status[STATUS_CODE]), "r"(code) : "memory");
 }
 
-// Opens a link: `flag` and `counted` are addresses, `advance` the signals of this call.
-__device__ __forceinline__ void open(Link& link, u64 flag, u64 counted, u32 advance, u32 peer) {
+// Opens a link: `flag` and `counted` are addresses.
+__device__ __forceinline__ void open(Link& link, u64 flag, u64 counted, u32 once, u32 advance, u32 peer) {
   link.flag = flag;
   link.counted = counted;
   link.base = load(counted);
+  link.once = once;
   link.advance = advance;
   link.peer = peer;
 }
 
-// Threads from `first_thread` on wait until the data links from `first` on reach `value`, one each.
-__device__ __forceinline__ void poll_data(const Link* links, u32 first, u32 count, u32 value, u32 first_thread) {
+// Threads from `first_thread` on wait until the data links from `first` on reach `value`, counted from the tile's begin,
+// one each.
+__device__ __forceinline__ void poll_data(const Link* links, u32 first, u32 count, long long value, u32 first_thread,
+                                          u64 tile = 0) {
   for (u32 i = index_from(first_thread); i < count; i += blockDim.x) {
-    const u64 wanted = wrapped<COUNTER_BITS>(links[first + i].base + value);
+    const u64 wanted = wrapped<COUNTER_BITS>(links[first + i].before(tile) + static_cast<u64>(value));
     while (behind<COUNTER_BITS>(load_acquire(links[first + i].flag), wanted)) {
     }
   }
@@ -112,10 +120,11 @@ __device__ __forceinline__ bool leave(bool failed) { return __syncthreads_or(fai
 
 __device__ __forceinline__ void block_sync() { __syncthreads(); }
 
-// Threads from `first_thread` on publish signal number `value` of this call on the data links from `first` on.
-__device__ __forceinline__ void signal_data(const Link* links, u32 first, u32 count, u32 value, u32 first_thread) {
+// Threads from `first_thread` on publish signal number `value` of this tile on the data links from `first` on.
+__device__ __forceinline__ void signal_data(const Link* links, u32 first, u32 count, u32 value, u32 first_thread,
+                                            u64 tile = 0) {
   for (u32 i = index_from(first_thread); i < count; i += blockDim.x)
-    store_release(links[first + i].flag, wrapped<COUNTER_BITS>(links[first + i].base + value));
+    store_release(links[first + i].flag, wrapped<COUNTER_BITS>(links[first + i].before(tile) + value));
 }
 
 // Threads from `first_thread` on announce on the start links from `first` on that this rank's call has begun.
@@ -126,9 +135,9 @@ __device__ __forceinline__ void signal_start(const P& p, const Link* links, u32 
 }
 
 // Stores what the next call counts from. Each link's count is used by this block alone.
-__device__ __forceinline__ void close(const Link* links, u32 count) {
+__device__ __forceinline__ void close(const Link* links, u32 count, u64 tiles = 1) {
   for (u32 i = threadIdx.x; i < count; i += blockDim.x)
-    store(links[i].counted, wrapped<COUNTER_BITS>(links[i].base + links[i].advance));
+    store(links[i].counted, wrapped<COUNTER_BITS>(links[i].before(tiles) + links[i].once));
 }
 
 }  // namespace quadrille

@@ -1,0 +1,147 @@
+//! The code of a move: through memory and announced slots, or through lines with flags.
+
+use super::body::{c_protocol, operator};
+use super::tables::Tables;
+use crate::ids::Buffer;
+use crate::kernel::{Formula, Kernel, KernelAction, KernelStep, Operand};
+use crate::options::Protocol;
+use crate::scaling::Scaling;
+
+/// The code of step `index`, if it is a move.
+pub(super) fn movement(kernel: &Kernel, index: usize, step: &KernelStep, tables: &mut Tables) -> String {
+    let KernelAction::Move { sources, dests, size_of, scaling } = &step.action else { return String::new() };
+    let messages = || sources.iter().chain(dests).filter_map(message);
+    match messages().next() {
+        Some((Protocol::Simple, ..)) | None => {
+            let code = through_memory(kernel, (sources, dests), size_of, scaling, tables);
+            named(sources, dests, index, code)
+        }
+        Some((protocol, ..)) => {
+            let code = through_lines(kernel, protocol, (sources, dests), size_of, scaling, tables);
+            named(sources, dests, index, code)
+        }
+    }
+}
+
+/// Protocol, link and number of a message.
+fn message(operand: &Operand) -> Option<(Protocol, u32, u32)> {
+    match *operand {
+        Operand::Memory { .. } => None,
+        Operand::Message { protocol, link, number } => Some((protocol, link, number)),
+    }
+}
+
+/// With the first messages of a call, its hash goes along.
+fn named(sources: &[Operand], dests: &[Operand], step: usize, code: String) -> String {
+    let first = |operands: &[Operand]| -> Vec<(Protocol, u32)> {
+        let messages = operands.iter().filter_map(message).filter(|(.., number)| *number == 0);
+        messages.map(|(protocol, link, _)| (protocol, link)).collect()
+    };
+    let mut text = String::new();
+    let read = first(sources);
+    if !read.is_empty() {
+        text.push_str("if (TILE == 0) {\n  bool failed = false;\n");
+        for (protocol, link) in read {
+            let protocol = c_protocol(protocol);
+            text.push_str(&format!("  failed |= another_call<{protocol}>(p, links[{link}], {step});\n"));
+        }
+        text.push_str("  if (leave(failed)) return;\n}\n");
+    }
+    for (protocol, link) in first(dests) {
+        let protocol = c_protocol(protocol);
+        text.push_str(&format!("if (TILE == 0) name_call<{protocol}>(p, links[{link}]);\n"));
+    }
+    text.push_str(&code);
+    text
+}
+
+fn through_memory(
+    kernel: &Kernel,
+    (sources, dests): (&[Operand], &[Operand]),
+    size_of: &Formula,
+    scaling: &Scaling,
+    tables: &mut Tables,
+) -> String {
+    let tiled = kernel.tile.is_some();
+    let mut list = |operands: &[Operand]| {
+        let addresses: Vec<String> = operands.iter().map(|o| address(o, tiled, tables)).collect();
+        addresses.join(",\n     ")
+    };
+    let (from, to) = (list(sources), list(dests));
+    let (function, factor) = match scaling.bare.is_empty() {
+        true => ("move", ""),
+        false => ("move_scaled", ", p.scalar"),
+    };
+    format!(
+        "{function}<T, {}, {}, {}>(\n    {{{from}}},\n    {{{to}}},\n    {}{factor});\n",
+        operator(kernel, scaling),
+        sources.len(),
+        dests.len(),
+        length(kernel, sources, size_of, tables),
+    )
+}
+
+fn through_lines(
+    kernel: &Kernel,
+    protocol: Protocol,
+    (sources, dests): (&[Operand], &[Operand]),
+    size_of: &Formula,
+    scaling: &Scaling,
+    tables: &mut Tables,
+) -> String {
+    let mut list = |operands: &[Operand]| {
+        let end = |operand: &Operand| match message(operand) {
+            Some((protocol, link, number)) => {
+                format!("message<{}>(links[{link}], {number}, TILE)", c_protocol(protocol))
+            }
+            None => format!("{{{}, 0}}", address(operand, true, tables)),
+        };
+        let ends: Vec<String> = operands.iter().map(end).collect();
+        ends.join(",\n      ")
+    };
+    let (from, to) = (list(sources), list(dests));
+    let slots = |operands: &[Operand]| {
+        operands.iter().enumerate().filter(|(_, o)| message(o).is_some()).fold(0u64, |mask, (i, _)| mask | 1 << i)
+    };
+    format!(
+        "move_{}<T, {}, {}, {}, {:#x}ull, {:#x}ull>(\n    {{{{{from}}}}},\n    {{{{{to}}}}},\n    {}, p.scalar);\n",
+        c_protocol(protocol).to_lowercase(),
+        operator(kernel, scaling),
+        sources.len(),
+        dests.len(),
+        slots(sources),
+        slots(dests),
+        length(kernel, sources, size_of, tables),
+    )
+}
+
+/// The elements that are moved.
+fn length(kernel: &Kernel, sources: &[Operand], size_of: &Formula, tables: &mut Tables) -> String {
+    let start = tables.expression(size_of);
+    let chunks = sources.first().map_or(1, |operand| match operand {
+        Operand::Memory { len, .. } => *len,
+        Operand::Message { .. } => 1,
+    });
+    match kernel.tile {
+        Some(_) => format!("chunks.piece({start}, TILE)"),
+        None => format!("chunks.length({start}, {chunks})"),
+    }
+}
+
+/// Where an operand's first byte lies.
+fn address(operand: &Operand, tiled: bool, tables: &mut Tables) -> String {
+    match operand {
+        Operand::Message { link, number, .. } => format!("slot(links[{link}], {number}, TILE)"),
+        Operand::Memory { buffer, rank, start, .. } => {
+            let table = match buffer {
+                Buffer::Input => "input",
+                Buffer::Output | Buffer::Data => "output",
+                Buffer::Scratch => "scratch",
+            };
+            let at = if *buffer == Buffer::Scratch { "slot" } else { "at" };
+            let (rank, start) = (tables.expression(rank), tables.expression(start));
+            let (piece, tile) = if tiled { ("piece_", ", TILE") } else { ("", "") };
+            format!("chunks.{piece}{at}(p.{table}[{rank}], {start}{tile})")
+        }
+    }
+}

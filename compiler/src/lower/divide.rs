@@ -1,0 +1,173 @@
+//! The tasks of a schedule: each operation, or, where data is staged, one task that carries it out and those that bring
+//! its sources and take away what it makes, each on the rank that it touches.
+
+use crate::ids::{Rank, Slice};
+use crate::options::{How, Protocol, ScheduleOptions, Transport};
+use crate::program::{Op, OpId, Program, Site};
+use crate::transport::transport;
+use smallvec::{SmallVec, smallvec};
+
+/// A move of one thread block.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    /// The operation that it serves.
+    pub(super) op: OpId,
+    /// It only brings a source or takes a result away.
+    pub(super) transfer: bool,
+    /// The rank that it runs on.
+    pub(super) executor: Rank,
+    pub(super) sources: SmallVec<[End; 2]>,
+    pub(super) dests: SmallVec<[End; 2]>,
+    /// As of [`Op::position`].
+    pub(super) position: u32,
+    pub(super) site: Site,
+}
+
+/// What a task reads or stores.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Memory(Slice),
+    /// A message by its number in [`Tasks::messages`].
+    Message(u32),
+}
+
+/// A chunk that goes from a task of one rank to a task of another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub(super) protocol: Protocol,
+    /// Tasks by number; the writer's is the smaller one.
+    pub(super) writer: u32,
+    pub(super) reader: u32,
+}
+
+/// All tasks, in an order in which they may run one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    pub(super) list: Vec<Task>,
+    pub(super) messages: Vec<Message>,
+}
+
+impl Task {
+    /// The chunks of buffers that it reads.
+    pub(super) fn reads(&self) -> impl Iterator<Item = &Slice> {
+        self.sources.iter().filter_map(End::memory)
+    }
+
+    /// The chunks of buffers that it stores.
+    pub(super) fn stores(&self) -> impl Iterator<Item = &Slice> {
+        self.dests.iter().filter_map(End::memory)
+    }
+
+    /// The messages that it reads or stores.
+    pub(super) fn messages(&self) -> impl Iterator<Item = u32> {
+        self.sources.iter().chain(&self.dests).filter_map(|end| match end {
+            End::Memory(_) => None,
+            End::Message(number) => Some(*number),
+        })
+    }
+}
+
+impl End {
+    pub(super) fn memory(&self) -> Option<&Slice> {
+        match self {
+            End::Memory(slice) => Some(slice),
+            End::Message(_) => None,
+        }
+    }
+}
+
+/// The protocol by which a statement's data is staged; `None` where it moves by loads and stores on peers' buffers.
+pub(super) fn staging(how: &How, options: &ScheduleOptions, symmetric: bool) -> Option<Protocol> {
+    let protocol = how.protocol.or(options.how.protocol).map(|given| given.value);
+    let protocol = protocol.unwrap_or(Protocol::Simple);
+    match transport(options, how) {
+        Some(Transport::Staged) => Some(protocol),
+        None if protocol != Protocol::Simple || !symmetric => Some(protocol),
+        _ => None,
+    }
+}
+
+/// Divides a program into tasks. `staged` says by which protocol an operation is staged, if it is; `tiled`, that tasks
+/// have to be of single chunks.
+pub(super) fn divide(
+    program: &Program,
+    staged: impl Fn(&Op) -> Option<Protocol>,
+    tiled: bool,
+) -> Tasks {
+    let mut tasks = Tasks::default();
+    for (op, id) in program.ops.iter().zip((0..).map(OpId)) {
+        let protocol = staged(op);
+        let chunks = op.sources.first().map_or(1, |slice| slice.len);
+        if !tiled {
+            let whole = |slices: &[Slice]| slices.iter().map(|&slice| End::Memory(slice)).collect();
+            tasks.list.push(task(id, op, whole(&op.sources), whole(&op.dests), op.position));
+            continue;
+        }
+        for offset in 0..chunks {
+            let at = |slice: &Slice| Slice { start: slice.start + offset, len: 1, ..*slice };
+            let position = (op.position + offset) % program.shape.chunks.max(1);
+            let (sources, dests): (Vec<Slice>, Vec<Slice>) =
+                (op.sources.iter().map(at).collect(), op.dests.iter().map(at).collect());
+            match protocol {
+                Some(protocol) => tasks.stage(id, op, (&sources, &dests), position, protocol),
+                None => {
+                    let ends = |slices: &[Slice]| slices.iter().map(|&slice| End::Memory(slice)).collect();
+                    tasks.list.push(task(id, op, ends(&sources), ends(&dests), position));
+                }
+            }
+        }
+    }
+    tasks
+}
+
+fn task(id: OpId, op: &Op, sources: SmallVec<[End; 2]>, dests: SmallVec<[End; 2]>, position: u32) -> Task {
+    Task { op: id, transfer: false, executor: op.executor(), sources, dests, position, site: op.site }
+}
+
+impl Tasks {
+    /// The tasks of one operation on single chunks.
+    fn stage(&mut self, id: OpId, op: &Op, (sources, dests): (&[Slice], &[Slice]), position: u32, protocol: Protocol) {
+        let executor = op.executor();
+        // A block that the program names is one of the executing rank.
+        let afar = Site { block: None, ..op.site };
+        let transfer = |executor, source, dest| Task {
+            op: id,
+            transfer: true,
+            executor,
+            sources: smallvec![source],
+            dests: smallvec![dest],
+            position,
+            site: afar,
+        };
+        let brought = sources.iter().filter(|slice| slice.rank != executor).count();
+        let carrying = (self.list.len() + brought) as u32;
+        let mut from: SmallVec<[End; 2]> = SmallVec::new();
+        for source in sources {
+            let mut end = End::Memory(*source);
+            if source.rank != executor {
+                let message = self.message(protocol, self.list.len() as u32, carrying);
+                self.list.push(transfer(source.rank, end, message));
+                end = message;
+            }
+            from.push(end);
+        }
+        let mut to: SmallVec<[End; 2]> = SmallVec::new();
+        let mut taken = Vec::new();
+        for dest in dests {
+            let mut end = End::Memory(*dest);
+            if dest.rank != executor {
+                let message = self.message(protocol, carrying, carrying + 1 + taken.len() as u32);
+                taken.push(transfer(dest.rank, message, end));
+                end = message;
+            }
+            to.push(end);
+        }
+        self.list.push(task(id, op, from, to, position));
+        self.list.extend(taken);
+    }
+
+    fn message(&mut self, protocol: Protocol, writer: u32, reader: u32) -> End {
+        self.messages.push(Message { protocol, writer, reader });
+        End::Message(self.messages.len() as u32 - 1)
+    }
+}
