@@ -148,6 +148,17 @@ impl FifoLayout {
     pub fn bytes(&self) -> u64 {
         self.begin(Protocol::Ll128) + self.part(Protocol::Ll128)
     }
+
+    /// The FIFO that a byte of a rank's region belongs to: its protocol, its writing rank and its number; `None` between
+    /// the parts and past the end.
+    pub fn describe(&self, offset: u64) -> Option<(Protocol, Rank, u32)> {
+        Protocol::ALL.into_iter().find_map(|protocol| {
+            let within = offset.checked_sub(self.begin(protocol)).filter(|&at| at < self.part(protocol))?;
+            let fifo = within / (u64::from(SLOTS) * self.stride(protocol));
+            let (rank, number) = (fifo / u64::from(FIFOS), fifo % u64::from(FIFOS));
+            Some((protocol, Rank(rank as u32), number as u32))
+        })
+    }
 }
 
 /// Where counters lie in a rank's counter region. The region has three equal parts of [`CounterLayout::words`] 64-bit
@@ -404,6 +415,10 @@ mod tests {
             assert!(layout.begin(next) >= end && layout.begin(next).is_multiple_of(128));
         }
         assert_eq!(layout.bytes(), layout.begin(Protocol::Ll128) + 3 * 16 * 8 * 512);
+        let second = layout.begin(Protocol::Ll) + (16 + 3) * 8 * 528;
+        assert_eq!(layout.describe(second - 1), Some((Protocol::Ll, Rank(1), 2)));
+        assert_eq!(layout.describe(second), Some((Protocol::Ll, Rank(1), 3)));
+        assert_eq!(layout.describe(layout.bytes()), None);
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(crate) struct Group {
     pub(crate) counters: Vec<u64>,
     /// Address of each rank's status record.
     pub(crate) status: Vec<u64>,
+    /// Address of each rank's FIFO region; 0 until a program needs them.
+    pub(crate) fifos: Vec<u64>,
     pub(crate) scratch: Scratch,
     pub(crate) windows: Vec<Slot>,
     /// Allocations of each rank so far.
@@ -95,6 +97,9 @@ pub(crate) fn window_label(index: usize) -> String {
 
 /// The label of scratch on the virtual GPUs.
 pub(crate) const SCRATCH: &str = "scratch";
+
+/// The label of a FIFO region on the virtual GPUs.
+pub(crate) const FIFOS: &str = "FIFOs";
 
 /// The label of a counter region on the virtual GPUs.
 pub(crate) const COUNTERS: &str = "counters";
@@ -275,6 +280,7 @@ impl Group {
             failed: None,
             counters,
             status,
+            fifos: vec![0; ranks],
             scratch: Scratch { bytes: 0, addresses: vec![0; ranks] },
             windows: Vec::new(),
             allocated: vec![0; ranks],

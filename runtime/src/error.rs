@@ -273,6 +273,14 @@ pub enum CallProblem {
         /// Chunks of a unit.
         chunks: u32,
     },
+    /// A count whose tiles would give more signals than the counters of a narrow build tell apart.
+    #[error("count {count} takes more than the {most} tiles that counters of this width can count; take fewer")]
+    Tiles {
+        /// Elements of a unit.
+        count: u64,
+        /// The most tiles.
+        most: u64,
+    },
 }
 
 /// One thing wrong with the inputs of a run.

@@ -1,10 +1,10 @@
 //! Failed calls in the program's terms: statements instead of instructions, counters instead of addresses.
 
 use crate::chain::LOCAL_COPY;
-use crate::communicator::{COUNTERS, SCRATCH, window_label};
+use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
 use crate::kernel::Loaded;
 use crate::launch::{Batch, Queued, Signature};
-use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, StatusRecord};
+use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_vgpu::{AccessKind, BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};
 use std::collections::BTreeSet;
@@ -113,6 +113,15 @@ pub enum Awaited {
         /// Who signals: a rank and its block.
         from: Place,
     },
+    /// A message or a credit of a peer.
+    Fifo {
+        /// What is waited for: `message`, `credit`, .., or the lines of `LL` or `LL128`.
+        what: &'static str,
+        /// The rank at the other end.
+        peer: Rank,
+        /// The FIFO's number among those of the protocol between the two.
+        number: u32,
+    },
     /// The other threads of its block.
     BlockSync,
     /// An address in no allocation.
@@ -149,12 +158,12 @@ pub struct Target {
 /// Finds out what went wrong. Of `batches` all calls were launched, and some ended; `record` is the first status
 /// record, with the index of its batch.
 pub(crate) fn explain(
-    layout: CounterLayout,
+    (layout, fifos): (CounterLayout, FifoLayout),
     batches: &[Batch],
     record: Option<(usize, StatusRecord)>,
     fault: Option<Fault>,
 ) -> Failure {
-    let context = Context { layout, batches };
+    let context = Context { layout, fifos, batches };
     let cause = match (record, fault) {
         (Some((batch, record)), _) => context.mismatch(&batches[batch], record),
         (None, Some(Fault::Hang { waiting })) => context.hang(&waiting),
@@ -174,6 +183,7 @@ pub(crate) fn explain(
 
 struct Context<'a> {
     layout: CounterLayout,
+    fifos: FifoLayout,
     batches: &'a [Batch],
 }
 
@@ -297,7 +307,18 @@ impl Context<'_> {
             && let Ok(offset) = u64::try_from(near.offset)
             && let Some((CounterPart::Flag, kind, from, _)) = self.layout.describe(offset)
         {
-            return Awaited::Signal { kind, from };
+            return match kind {
+                CounterKind::Message | CounterKind::Credit(_) => {
+                    Awaited::Fifo { what: kind.name(), peer: from.rank, number: from.block.0 }
+                }
+                _ => Awaited::Signal { kind, from },
+            };
+        }
+        if *near.label == *FIFOS
+            && let Ok(offset) = u64::try_from(near.offset)
+            && let Some((protocol, peer, number)) = self.fifos.describe(offset)
+        {
+            return Awaited::Fifo { what: protocol.name(), peer, number };
         }
         Awaited::Memory { rank: Rank(near.rank as u32), label: near.label.to_string(), offset: near.offset }
     }
@@ -336,7 +357,7 @@ impl Context<'_> {
 
 impl Wait {
     fn is_for_peer(&self) -> bool {
-        matches!(self.waits_for, Awaited::Signal { .. })
+        matches!(self.waits_for, Awaited::Signal { .. } | Awaited::Fifo { .. })
     }
 
     fn block(&self) -> (Rank, ThreadBlock) {
@@ -452,8 +473,11 @@ impl fmt::Display for Awaited {
             Awaited::Signal { kind: CounterKind::Start, from } => {
                 write!(f, "a start signal from rank {}", from.rank.0)
             }
-            Awaited::Signal { kind: CounterKind::Data, from } => {
-                write!(f, "a data signal from rank {}, block {}", from.rank.0, from.block.0)
+            Awaited::Signal { kind, from } => {
+                write!(f, "a {} signal from rank {}, block {}", kind.name(), from.rank.0, from.block.0)
+            }
+            Awaited::Fifo { what, peer, number } => {
+                write!(f, "a {what} from rank {}, FIFO {number}", peer.0)
             }
             Awaited::BlockSync => f.write_str("the other threads of its block"),
             Awaited::Lanes => f.write_str("the other threads of its warp"),

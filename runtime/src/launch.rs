@@ -5,7 +5,7 @@ use crate::error::{CallProblem, Error};
 use crate::failure;
 use crate::kernel::{Kernel, Loaded};
 use crate::world::{Shared, State, Statistics};
-use quadrille_compiler::abi::{self, Params, StatusRecord, call_hash};
+use quadrille_compiler::abi::{self, FifoLayout, Params, StatusRecord, call_hash};
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_vgpu::Fault;
@@ -177,6 +177,7 @@ impl Queued {
             output,
             scratch: group.scratch.addresses.clone(),
             counters: group.counters.clone(),
+            fifos: group.fifos.clone(),
         }
     }
 }
@@ -214,6 +215,13 @@ impl Kernel {
         let count = call.count;
         if *divisible && !count.is_multiple_of(u64::from(shape.chunks)) {
             problems.push(CallProblem::NotDivisible { count, chunks: shape.chunks });
+        }
+        if let Some((most, bytes)) = cuda.tiles {
+            let chunk = abi::chunk_elements(count, shape.chunks, *divisible, cuda.dtype);
+            let tiles = (u128::from(chunk) * cuda.dtype.bytes() as u128).div_ceil(bytes.into());
+            if tiles > most.into() {
+                problems.push(CallProblem::Tiles { count, most });
+            }
         }
         for (buffer, window) in call.views() {
             if !Arc::ptr_eq(&window.memory.group, &self.group) {
@@ -263,7 +271,7 @@ impl Shared {
     /// Runs every call that all ranks have queued, group by group and in order; then says which others are missing.
     pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
         let mut state = self.lock();
-        state.reserve()?;
+        state.reserve(&self.fifo_layout())?;
         let batches = state.take_ready();
         let statistics = if batches.is_empty() {
             Statistics::default()
@@ -276,7 +284,8 @@ impl Shared {
             match fault {
                 Ok(statistics) => statistics,
                 Err(fault) => {
-                    let failure = failure::explain(self.counter_layout(), &batches, record, fault);
+                    let layouts = (self.counter_layout(), self.fifo_layout());
+                    let failure = failure::explain(layouts, &batches, record, fault);
                     return Err(Error::Failed(state.fail(failure)));
                 }
             }
@@ -291,9 +300,16 @@ impl Shared {
 }
 
 impl State {
-    /// Makes each group's scratch as large as its queued calls need; nothing is running that uses it.
-    fn reserve(&mut self) -> Result<(), Error> {
+    /// Makes each group's scratch as large as its queued calls need, and FIFOs where they need any; nothing is running
+    /// that uses them.
+    fn reserve(&mut self, fifos: &FifoLayout) -> Result<(), Error> {
         for group in self.groups.values_mut() {
+            let staged = group.queue.iter().flatten().any(|call| call.program.cuda.slot_bytes.is_some());
+            if staged && group.fifos.contains(&0) {
+                for (address, rank) in group.fifos.iter_mut().zip(0..) {
+                    *address = self.gpus.alloc_fifos(Rank(rank), fifos)?;
+                }
+            }
             let need = group.queue.iter().flatten().map(Queued::scratch_bytes).max().unwrap_or(0);
             if need <= group.scratch.bytes {
                 continue;

@@ -11,7 +11,7 @@ use crate::communicator::{COUNTERS, Communicator, Group, GroupHandle};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::kernel::Cache;
-use quadrille_compiler::abi::{CounterLayout, StatusRecord};
+use quadrille_compiler::abi::{CounterLayout, FifoLayout, StatusRecord};
 use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain};
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::widths::Widths;
@@ -237,6 +237,10 @@ impl Shared {
         CounterLayout { ranks: self.ranks, block_cap: self.options.block_cap }
     }
 
+    pub(crate) fn fifo_layout(&self) -> FifoLayout {
+        FifoLayout { ranks: self.ranks, slot_bytes: self.options.widths.slot_bytes }
+    }
+
     pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -270,9 +274,8 @@ impl State {
             },
             Freed::Group { group: id } => {
                 if let Some(group) = self.groups.remove(&id).filter(|group| group.failed.is_none()) {
-                    for address in
-                        group.counters.into_iter().chain(group.status).chain(group.scratch.addresses)
-                    {
+                    let Group { counters, status, fifos, scratch, .. } = group;
+                    for address in [counters, status, fifos, scratch.addresses].into_iter().flatten() {
                         self.gpus.free(address);
                     }
                 }

@@ -4,10 +4,13 @@ use crate::error::Error;
 use crate::kernel::Loaded;
 use crate::timeline::Timeline;
 use crate::world::Options;
+use crate::communicator::FIFOS;
+use quadrille_compiler::abi::FifoLayout;
 use quadrille_compiler::ids::Rank;
+use quadrille_compiler::options::Protocol;
 use quadrille_vgpu::{
-    Class, ClassCount, ClockOptions, Config, Execution, Fault, Launch, LinkStatistics, Machine, RequestError,
-    Status, Waits,
+    Class, ClassCount, ClockOptions, Config, Execution, Fault, Launch, Layout, LinkStatistics, Machine,
+    RequestError, Status, Waits,
 };
 use std::sync::Arc;
 
@@ -105,6 +108,16 @@ impl VirtualGpus {
             self.machine.alloc(rank, bytes, align, label)
         };
         address.map_err(refused)
+    }
+
+    /// A rank's FIFOs, of whose lines the memory model then knows.
+    pub(crate) fn alloc_fifos(&mut self, rank: Rank, layout: &FifoLayout) -> Result<u64, Error> {
+        let region = self.alloc(rank, layout.bytes(), 256, FIFOS, true)?;
+        for (protocol, lines) in [(Protocol::Ll, Layout::Ll), (Protocol::Ll128, Layout::Ll128)] {
+            let declared = self.machine.packets(region + layout.begin(protocol), layout.part(protocol), lines);
+            declared.map_err(|fault| Error::Machine(Box::new(fault)))?;
+        }
+        Ok(region)
     }
 
     /// Frees what begins at an address. What is not there needs no freeing.
