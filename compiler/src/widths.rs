@@ -25,9 +25,9 @@ impl Default for Widths {
 }
 
 impl Widths {
-    /// What tests take: counters that wrap after 256 signals, blocks of two warps, two packs in flight. A chunk of 3 KiB
-    /// then goes through the unrolled loop of a copy and through its rest.
-    pub const SMALL: Widths = Widths { counter_bits: 8, threads: 64, loads: 2, slot_bytes: 256 };
+    /// What tests take: counters that wrap after 1024 signals, blocks of two warps, two packs in flight, slots of 256 bytes.
+    /// A chunk of 3 KiB then goes through the unrolled loop of a copy and through its rest, or is 12 tiles.
+    pub const SMALL: Widths = Widths { counter_bits: 10, threads: 64, loads: 2, slot_bytes: 256 };
 
     /// What a slot has room for where nothing is shrunk.
     pub const SLOT_BYTES: u64 = 16 << 10;

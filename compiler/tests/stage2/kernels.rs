@@ -158,7 +158,7 @@ fn widths_change_text_and_threads_and_are_refused_where_counters_are_too_narrow(
     assert_eq!(shipped, text(Widths::default().apply(kernel.clone()).unwrap()));
     assert!(shipped.contains("COUNTER_BITS = 64;") && shipped.contains("__launch_bounds__(512, 1)"));
     let small = text(Widths::SMALL.apply(kernel.clone()).unwrap());
-    assert!(small.contains("COUNTER_BITS = 8;") && small.contains("__launch_bounds__(64, 1)"));
+    assert!(small.contains("COUNTER_BITS = 10;") && small.contains("__launch_bounds__(64, 1)"));
     // A call has 13 data signals; 5 bits tell 8 apart, 6 bits 16.
     let bits = |counter_bits| Widths { counter_bits, ..Widths::SMALL }.apply(kernel.clone());
     assert!(bits(6).is_ok());

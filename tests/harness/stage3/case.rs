@@ -1,6 +1,7 @@
 //! One case: calls queued together on one set of communicators, and all that is checked of them.
 
-use crate::traffic::{self, Bytes};
+use crate::movement;
+use crate::traffic::{self, Traffic};
 use libtest_mimic::Failed;
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc;
@@ -83,9 +84,10 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Case { call: Call { collective, ranks, dtype, size }, follower, seed, policy, .. } = self;
         let place = if collective.in_place { "in place" } else { "out of place" };
+        let how = movement::describe(collective);
         write!(
             f,
-            "{} on {ranks} ranks, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}",
+            "{} on {ranks} ranks, {how}, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}",
             collective.name
         )?;
         if let Some(Call { collective, dtype, size, .. }) = follower {
@@ -113,14 +115,14 @@ impl Case {
 
     fn checked(&self) -> Result<(), Failed> {
         let session = self.world()?.session()?;
-        let mut bytes = Bytes::none(self.call.ranks);
+        let mut traffic = Traffic::new(self.call.ranks, self.widths, self.counted);
         let mut wanted = Vec::new();
         for (shift, call) in std::iter::repeat_n(&self.call, 3).chain(&self.follower).enumerate() {
             let Call { collective, ranks, dtype, .. } = call;
             let program = collective.program(*ranks)?;
             let count = call.count(&program.shape, program.divisible);
             let message = Message::new(&program, count, *dtype);
-            bytes.call(collective, &program, &message)?;
+            traffic.call(collective, &program, &message)?;
             let inputs = message.inputs(Pattern::OneHot { shift: shift as u32 + self.seed as u32 });
             wanted.push((call, message, inputs));
         }
@@ -141,7 +143,7 @@ impl Case {
             }
         }
         for (from, to) in traffic::pairs(self.call.ranks) {
-            let (crossed, due) = (batch.statistics.bytes(from, to), bytes.of(from, to));
+            let (crossed, due) = (batch.statistics.bytes(from, to), traffic.of(from, to));
             if crossed != due {
                 let (from, to) = (from.0, to.0);
                 return Err(format!("{crossed} bytes went from rank {from} to {to}, {due} are due").into());

@@ -1,5 +1,6 @@
 //! Stage 3: what NVRTC makes of every program of `examples/` and `tests/programs/` runs on virtual GPUs under the PTX
-//! memory model, for a pairwise cover of schedule, world size, element type, way of calling, size and order of warps:
+//! memory model, for a pairwise cover of schedule, world size, element type, way of calling, size, order of warps and way
+//! of moving (put and get as a whole or in tiles; through slots by Simple, LL and LL128):
 //!
 //! - three calls in a row and a call of another program, among kernels that produce and consume, without the host between;
 //! - with loads that return any value that the memory model admits, and every race an error;
@@ -13,9 +14,11 @@ mod case;
 mod cover;
 #[path = "../files.rs"]
 mod files;
+mod movement;
 mod traffic;
 
 use case::{Call, Case, SIZES};
+use movement::MOVEMENTS;
 use files::runs;
 use libtest_mimic::{Arguments, Failed, Trial};
 use quadrille::{Collective, DType};
@@ -81,9 +84,9 @@ impl Subject {
         subjects
     }
 
-    /// The call of a case: values of world size, element type, way and size.
-    fn call(&self, number: usize, [ranks, dtype, way, size]: [usize; 4]) -> Call {
-        let collective = self.ways[way].clone();
+    /// The call of a case: values of world size, element type, way, size and movement.
+    fn call(&self, number: usize, [ranks, dtype, way, size, movement]: [usize; 5]) -> Call {
+        let collective = MOVEMENTS[movement].of(&self.ways[way]);
         let ranks = RANKS[ranks];
         let root = if collective.kind.rooted() { number as u32 % ranks } else { collective.root };
         let collective = collective.rooted(root);
@@ -94,12 +97,13 @@ impl Subject {
 fn trials(programs: &[Collective]) -> Vec<Trial> {
     let subjects = Subject::all(programs);
     let policies = case::POLICIES.len();
-    let factors = [subjects.len(), RANKS.len(), DType::ALL.len(), 2, SIZES.len(), policies];
+    let factors =
+        [subjects.len(), RANKS.len(), DType::ALL.len(), 2, SIZES.len(), policies, MOVEMENTS.len()];
     let cases = cover::pairwise(&factors, |case| subjects[case[0]].runs[case[3]][case[1]]);
     let calls: Vec<Call> = cases
         .iter()
         .enumerate()
-        .map(|(number, case)| subjects[case[0]].call(number, [case[1], case[2], case[3], case[4]]))
+        .map(|(number, case)| subjects[case[0]].call(number, [case[1], case[2], case[3], case[4], case[6]]))
         .collect();
     let calls = Arc::new(calls);
     let mut trials = Vec::new();
@@ -120,7 +124,8 @@ fn trials(programs: &[Collective]) -> Vec<Trial> {
         };
         let turn = (0..RANKS.len()).map(|i| (i + number) % RANKS.len());
         if let Some(ranks) = turn.into_iter().find(|&ranks| subject.runs[way][ranks]) {
-            let values = [ranks, number % DType::ALL.len(), way, SIZES.len() - 1];
+            let movement = number % MOVEMENTS.len();
+            let values = [ranks, number % DType::ALL.len(), way, SIZES.len() - 1, movement];
             let shipped = Case {
                 call: subject.call(number, values),
                 follower: None,
@@ -156,7 +161,7 @@ fn case(all: &[Call], number: usize, policy: usize) -> Result<(), Failed> {
 /// Every two values meet on this program, in every case several seeds.
 fn long(subject: &Subject) -> Trial {
     let runs = subject.runs.clone();
-    let factors = [RANKS.len(), DType::ALL.len(), 2, SIZES.len(), case::POLICIES.len()];
+    let factors = [RANKS.len(), DType::ALL.len(), 2, SIZES.len(), case::POLICIES.len(), MOVEMENTS.len()];
     let this = Subject { ways: subject.ways.clone(), name: subject.name.clone(), runs: runs.clone() };
     let name = format!("long::{}", subject.name);
     let run = move || {
@@ -165,7 +170,7 @@ fn long(subject: &Subject) -> Trial {
         for (number, case) in cases.iter().enumerate() {
             for seed in 0..seeds {
                 let case = Case {
-                    call: this.call(number, [case[0], case[1], case[2], case[3]]),
+                    call: this.call(number, [case[0], case[1], case[2], case[3], case[5]]),
                     follower: None,
                     seed: seed + 1000 * number as u64,
                     policy: case::POLICIES[case[4]],

@@ -3,26 +3,30 @@
 use libtest_mimic::Failed;
 use quadrille::runtime::data::Message;
 use quadrille::{Collective, Domain};
+use quadrille_compiler::abi::SLOTS;
 use quadrille_compiler::ids::Rank;
+use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::Program;
-use quadrille_compiler::schedule::Action;
+use quadrille_compiler::schedule::{Action, Connection, CounterKind, Fifos, Operand};
+use quadrille_compiler::widths::Widths;
+use std::collections::HashMap;
 
-/// A signal is a store of one word.
+/// A signal is a store of one word; so is the name of the call in a FIFO's first message.
 const FLAG: u64 = 8;
 
 /// Bytes by sending rank, then receiving rank.
-pub(crate) struct Bytes {
+struct Bytes {
     ranks: usize,
     links: Vec<u64>,
 }
 
 impl Bytes {
-    pub(crate) fn none(ranks: u32) -> Bytes {
+    fn none(ranks: u32) -> Bytes {
         let ranks = ranks as usize;
         Bytes { ranks, links: vec![0; ranks * ranks] }
     }
 
-    pub(crate) fn of(&self, from: Rank, to: Rank) -> u64 {
+    fn of(&self, from: Rank, to: Rank) -> u64 {
         self.links[from.0 as usize * self.ranks + to.0 as usize]
     }
 
@@ -31,51 +35,128 @@ impl Bytes {
             self.links[from.0 as usize * self.ranks + to.0 as usize] += bytes;
         }
     }
+}
 
-    /// Adds the data of a call: what the executing rank of each operation reads elsewhere and stores elsewhere, and its
-    /// signals.
+/// The bytes of calls in a row.
+pub(crate) struct Traffic {
+    bytes: Bytes,
+    widths: Widths,
+    /// Messages that have gone through FIFOs before, from `counted` on.
+    counted: u64,
+    sent: HashMap<(Protocol, Rank, Rank, u32), u64>,
+}
+
+impl Traffic {
+    pub(crate) fn new(ranks: u32, widths: Widths, counted: u64) -> Traffic {
+        Traffic { bytes: Bytes::none(ranks), widths, counted, sent: HashMap::new() }
+    }
+
+    pub(crate) fn of(&self, from: Rank, to: Rank) -> u64 {
+        self.bytes.of(from, to)
+    }
+
+    /// Adds a call: what blocks read elsewhere and store elsewhere, and their signals.
     pub(crate) fn call(
         &mut self,
         collective: &Collective,
         program: &Program,
         message: &Message,
     ) -> Result<(), Failed> {
-        let ranks = program.shape.ranks;
-        let mut data = Bytes::none(ranks);
-        for op in &program.ops {
-            let len = op.dests.first().map_or(0, |dest| dest.len);
-            let chunks = op.position..op.position + len;
-            let bytes: u64 = chunks.map(|chunk| message.chunk_bytes(chunk).len() as u64).sum();
-            let here = op.executor();
-            op.sources.iter().for_each(|source| data.add(source.rank, here, bytes));
-            op.dests.iter().for_each(|dest| data.add(here, dest.rank, bytes));
-        }
-        // Where all chunks are whole, that is what the report says.
-        let chunk = message.chunk_elements();
-        if message.count == chunk * u64::from(program.shape.chunks) {
-            let traffic = collective.report(ranks)?.traffic;
-            for (from, to) in pairs(ranks) {
-                let reported = traffic.link(from, to) * chunk * message.dtype.bytes() as u64;
-                if reported != data.of(from, to) {
-                    return Err(
-                        format!("the report says {reported} bytes from {} to {}", from.0, to.0).into()
-                    );
-                }
-            }
-        }
-        for (from, to) in pairs(ranks) {
-            self.add(from, to, data.of(from, to));
-        }
-        let schedule = collective.verified(&Domain::full_mesh(ranks))?;
-        for step in schedule.places().flat_map(|(_, block)| &block.steps) {
-            if let Action::Signal(counters) = &step.action {
-                for counter in counters {
-                    self.add(counter.writer.rank, counter.waiter.rank, FLAG);
+        reported(collective, program, message)?;
+        let schedule = collective.verified(&Domain::full_mesh(program.shape.ranks))?;
+        let fifos = Fifos::of(&schedule);
+        let tile = schedule.tile.map(|tile| tile.min(self.widths.slot_bytes));
+        let largest = message.chunk_elements() * message.dtype.bytes() as u64;
+        let tiles = tile.map_or(1, |tile| largest.div_ceil(tile).max(1));
+        for (place, block) in schedule.places() {
+            for tile_number in 0..tiles {
+                for step in &block.steps {
+                    match &step.action {
+                        Action::Signal(counters) => {
+                            let stored = counters.chunk_by(|a, b| a == b).map(|same| same[0]);
+                            let once = |kind| kind == CounterKind::Start && tile_number > 0;
+                            for counter in stored.filter(|counter| !once(counter.kind)) {
+                                self.bytes.add(counter.writer.rank, counter.waiter.rank, FLAG);
+                            }
+                        }
+                        Action::Move { sources, dests, position } => {
+                            let len = sources[0].len();
+                            let chunks = *position..position + len;
+                            let chunk = |chunk| message.chunk_bytes(chunk).len() as u64;
+                            let whole: u64 = chunks.map(chunk).sum();
+                            let bytes = match tile {
+                                Some(tile) => whole.saturating_sub(tile_number * tile).min(tile),
+                                None => whole,
+                            };
+                            for source in sources.iter().filter_map(Operand::memory) {
+                                self.bytes.add(source.rank, place.rank, bytes);
+                            }
+                            for dest in dests {
+                                match dest {
+                                    Operand::Memory(slice) => self.bytes.add(place.rank, slice.rank, bytes),
+                                    Operand::Message(message) => {
+                                        let named = message.number == 0 && tile_number == 0;
+                                        let connection = message.connection;
+                                        let line = self.message(&connection, fifos.number(&connection), bytes);
+                                        let bytes = line + if named { FLAG } else { 0 };
+                                        self.bytes.add(place.rank, connection.reader.rank, bytes);
+                                    }
+                                }
+                            }
+                        }
+                        Action::Wait(_) | Action::BlockSync => {}
+                    }
                 }
             }
         }
         Ok(())
     }
+
+    /// What the next message of a FIFO with so much data takes. One whose flag is the last before flags begin anew takes
+    /// all of the slot.
+    fn message(&mut self, connection: &Connection, fifo: u32, bytes: u64) -> u64 {
+        let Connection { protocol, writer, reader } = *connection;
+        let counted = self.counted;
+        let sequence = self.sent.entry((protocol, writer.rank, reader.rank, fifo)).or_insert(counted);
+        let now = self.widths.wrapped(*sequence);
+        *sequence = sequence.wrapping_add(1);
+        let bits = self.widths.counter_bits;
+        let uses = if bits >= 40 { 0xffff_ffff } else { (1 << bits) / u64::from(SLOTS) };
+        let last = now / u64::from(SLOTS) % uses + 1 == uses;
+        let all = self.widths.slot_bytes;
+        let bytes = if last && protocol != Protocol::Simple { all } else { bytes };
+        match protocol {
+            Protocol::Simple => bytes,
+            Protocol::Ll => bytes.div_ceil(8) * 16,
+            Protocol::Ll128 => bytes.div_ceil(120) * 128,
+        }
+    }
+}
+
+/// Where all chunks are whole, the report says what the executing rank of each operation reads and stores elsewhere.
+fn reported(collective: &Collective, program: &Program, message: &Message) -> Result<(), Failed> {
+    let ranks = program.shape.ranks;
+    let chunk = message.chunk_elements();
+    if message.count != chunk * u64::from(program.shape.chunks) {
+        return Ok(());
+    }
+    let mut data = Bytes::none(ranks);
+    for op in &program.ops {
+        let len = op.dests.first().map_or(0, |dest| dest.len);
+        let chunks = op.position..op.position + len;
+        let bytes: u64 = chunks.map(|chunk| message.chunk_bytes(chunk).len() as u64).sum();
+        let here = op.executor();
+        op.sources.iter().for_each(|source| data.add(source.rank, here, bytes));
+        op.dests.iter().for_each(|dest| data.add(here, dest.rank, bytes));
+    }
+    let traffic = collective.report(ranks)?.traffic;
+    for (from, to) in pairs(ranks) {
+        let reported = traffic.link(from, to) * chunk * message.dtype.bytes() as u64;
+        if reported != data.of(from, to) {
+            return Err(format!("the report says {reported} bytes from {} to {}", from.0, to.0).into());
+        }
+    }
+    Ok(())
 }
 
 /// Every two different ranks.

@@ -1,0 +1,49 @@
+//! Ways of moving data that a program may be given.
+
+use quadrille::Collective;
+use quadrille_compiler::diagnostic::Loc;
+use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, Transport};
+
+/// How a program's data moves, where it says nothing itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Movement {
+    /// As the program says, or the compiler chooses.
+    AsWritten,
+    /// The same, tile by tile.
+    Tiles,
+    Staged,
+    Ll,
+    Ll128,
+}
+
+pub(crate) const MOVEMENTS: [Movement; 5] =
+    [Movement::AsWritten, Movement::Tiles, Movement::Staged, Movement::Ll, Movement::Ll128];
+
+impl Movement {
+    /// The collective with this movement; one that names its transport keeps it.
+    pub(crate) fn of(self, collective: &Collective) -> Collective {
+        fn given<T>(value: T) -> Option<Given<T>> {
+            Some(Given { value, loc: Loc::default() })
+        }
+        let mut options = collective.options();
+        let free = options.how.transport.is_none() && options.how.protocol.is_none();
+        match self {
+            Movement::Tiles if options.tile.is_none() => options.tile = given(16 << 10),
+            Movement::Staged if free => options.how.transport = given(Transport::Staged),
+            Movement::Ll if free => options.how.protocol = given(Protocol::Ll),
+            Movement::Ll128 if free => options.how.protocol = given(Protocol::Ll128),
+            _ => return collective.clone(),
+        }
+        Collective { schedules: vec![options], chosen: 0, ..collective.clone() }
+    }
+}
+
+/// A collective's way of moving, in words.
+pub(crate) fn describe(collective: &Collective) -> String {
+    let ScheduleOptions { how, tile, .. } = collective.options();
+    let transport = how.transport.map(|given| given.value.name());
+    let protocol = how.protocol.map(|given| given.value.name());
+    let words: Vec<&str> =
+        [transport, protocol, tile.map(|_| "tiles")].into_iter().flatten().collect();
+    if words.is_empty() { "as written".to_owned() } else { words.join(", ") }
+}
