@@ -196,6 +196,14 @@ impl Collective {
         self.prove(domain, RedOp::Sum).map(|(_, schedule)| schedule)
     }
 
+    /// What lowering saves on a world: waits that others imply, tasks that join others.
+    pub fn saved(&self, domain: &Domain) -> Result<lower::Saved, Diagnostics> {
+        let options = self.options();
+        let program = transport::place(self.program(domain.ranks)?, &options);
+        let planned = lower::planned(&program, domain, &options);
+        planned.map(|(_, saved)| saved).map_err(|list| self.wrong(list))
+    }
+
     /// The kernel of a world, element type and operator, proved to be the verified schedule.
     pub fn kernel(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Verified<Kernel>, Diagnostics> {
         self.kernel_in(domain, dtype, op, Widths::default())

@@ -24,12 +24,23 @@ mod synchronize;
 use crate::abi::{FIFOS, SLOTS};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
-use crate::options::ScheduleOptions;
+use crate::options::{Protocol, ScheduleOptions};
 use crate::program::{Op, Program};
 use crate::schedule::Schedule;
 use crate::widths::Widths;
 use arrange::Frame;
 use std::collections::BTreeMap;
+
+/// What lowering saved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Saved {
+    /// Dependences between tasks of different blocks.
+    pub dependences: usize,
+    /// Those of them that need no wait of their own, since others imply them.
+    pub implied: usize,
+    /// Tasks that became part of others.
+    pub fused: usize,
+}
 
 /// Lowers a program that stage 1 accepted. Unless the options say otherwise, copies are puts by the source's rank,
 /// everything else gets by the destination's, or whatever rank `#[on]` names; where ranks do not reach each other's
@@ -41,6 +52,15 @@ pub fn lower(
     domain: &Domain,
     options: &ScheduleOptions,
 ) -> Result<Schedule, Vec<Diagnostic>> {
+    planned(program, domain, options).map(|(schedule, _)| schedule)
+}
+
+/// As [`lower`]; with what was saved.
+pub fn planned(
+    program: &Program,
+    domain: &Domain,
+    options: &ScheduleOptions,
+) -> Result<(Schedule, Saved), Vec<Diagnostic>> {
     let findings = supported::supported(program, domain, options);
     if !findings.is_empty() {
         return Err(findings);
@@ -53,7 +73,12 @@ pub fn lower(
     let tile = options.tile.map(|given| given.value);
     let tile = if any_staged { Some(tile.unwrap_or(Widths::SLOT_BYTES)) } else { tile };
     let slots = options.slots.filter(|_| tile.is_some()).map_or(SLOTS, |given| given.value);
-    let tasks = fuse::fuse(program, divide::divide(program, staged, tile.is_some()));
+    let divided = divide::divide(program, staged, tile.is_some());
+    let before = divided.list.len();
+    let tasks = fuse::fuse(program, divided);
+    if let Some(finding) = too_many_ends(program, &tasks) {
+        return Err(vec![finding]);
+    }
     let graph = depend::depend(program, &tasks);
     let mut placement = assign::assign(program, &tasks, &graph, supported::cap(domain, options))?;
     if let Some(finding) = too_many_fifos(program, &tasks, &placement) {
@@ -62,7 +87,26 @@ pub fn lower(
     order::fit_slots(program, &tasks, &graph, &mut placement, slots)?;
     let sync = synchronize::synchronize(program.shape.ranks, &tasks, &graph, &placement);
     let frame = Frame { block_cap: domain.block_cap, tile, slots };
-    Ok(arrange::arrange(program, &tasks, &placement, &sync, frame))
+    let (dependences, implied) = (sync.dependences, sync.implied);
+    let saved = Saved { dependences, implied, fused: before - tasks.list.len() };
+    Ok((arrange::arrange(program, &tasks, &placement, &sync, frame), saved))
+}
+
+/// Most sources, or destinations, of a move of lines: device code has a bit for each that says whether it is a slot.
+const MOST_ENDS: usize = 64;
+
+/// An operation that moves lines from or to more places than a move can.
+fn too_many_ends(program: &Program, tasks: &divide::Tasks) -> Option<Diagnostic> {
+    let lines = |task: &divide::Task| {
+        task.messages().any(|m| tasks.messages[m as usize].protocol != Protocol::Simple)
+    };
+    let wide = |task: &&divide::Task| task.sources.len().max(task.dests.len()) > MOST_ENDS && lines(task);
+    let task = tasks.list.iter().find(wide)?;
+    let loc = program.statement(task.op).loc;
+    let ends = task.sources.len().max(task.dests.len());
+    let message = format!("an operation with {ends} sources or destinations through lines with flags");
+    let finding = Diagnostic::new(Check::Unsupported, loc, message);
+    Some(finding.note(format!("a move has at most {MOST_ENDS}")).help("take protocol Simple for this statement"))
 }
 
 /// More connections between two ranks than there are FIFOs.

@@ -55,7 +55,8 @@
 //! 2. Replayed in any order that the waits allow, the moves compute the program (`translation`).
 //! 3. Every wait ends, whatever the speeds of the blocks (`deadlock`).
 //! 4. Two accesses to one location, one of them a store, are ordered (`data-race`). Threads of one block are ordered
-//!    by `wait` and `sync` only. A slot is stored to only when its last message has been read (`slot-reuse`).
+//!    by `wait` and `sync` only, but that moves through lines of one protocol give equal parts of a chunk to equal threads.
+//!    A slot is stored to only when its last message has been read (`slot-reuse`).
 //! 5. A peer's buffer is touched only between that peer's start, with an equal call, and its exit (`entry-exit`).
 //! 6. At the end both sides of each counter have advanced by the same number, and no start signal is outstanding
 //!    (`invariant`).
@@ -273,6 +274,9 @@ impl Schedule {
     /// How much of what the schedule has.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
+        for connection in Fifos::of(self).0.keys() {
+            totals.connections[connection.protocol as usize] += 1;
+        }
         for (_, block) in self.places() {
             totals.blocks += 1;
             totals.steps += block.steps.len();
@@ -359,6 +363,15 @@ pub struct Totals {
     pub signals: usize,
     /// Block-wide barriers that are steps of their own.
     pub syncs: usize,
+    /// Connections of each protocol, in the order of [`Protocol::ALL`].
+    pub connections: [usize; 3],
+}
+
+/// The protocol whose lines a move goes through, if it does. Two such moves of one block give the same part of a chunk to
+/// the same thread, so that nothing has to stand between them; others map parts to threads by their addresses.
+pub fn lines(sources: &[Operand], dests: &[Operand]) -> Option<Protocol> {
+    let protocols = sources.iter().chain(dests).filter_map(Operand::message).map(|m| m.connection.protocol);
+    protocols.into_iter().find(|protocol| *protocol != Protocol::Simple)
 }
 
 impl fmt::Display for Schedule {

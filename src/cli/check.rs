@@ -11,7 +11,9 @@ use clap::Args;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check as CheckId, Diagnostic, Diagnostics};
 use quadrille_compiler::domain::Domain;
+use quadrille_compiler::lower::Saved;
 use quadrille_compiler::report::Report;
+use quadrille_compiler::schedule::Totals;
 use quadrille_compiler::verify;
 use std::time::Instant;
 
@@ -74,7 +76,7 @@ struct Schedule {
 #[derive(Debug)]
 enum Outcome {
     /// It holds.
-    Proved { blocks: usize, steps: usize, waits: usize, proof_ms: f64 },
+    Proved { totals: Totals, saved: Saved, tile: Option<u64>, proof_ms: f64 },
     /// It asks for what cannot be carried out yet.
     Waits { why: String },
     /// There are findings.
@@ -171,13 +173,9 @@ fn prove(
     let began = Instant::now();
     let outcome = match collective.with_schedule(index).verified(&Domain::full_mesh(ranks)) {
         Ok(schedule) => {
-            let totals = schedule.totals();
-            Outcome::Proved {
-                blocks: totals.blocks,
-                steps: totals.steps,
-                waits: totals.waits,
-                proof_ms: began.elapsed().as_secs_f64() * 1e3,
-            }
+            let proof_ms = began.elapsed().as_secs_f64() * 1e3;
+            let saved = collective.with_schedule(index).saved(&Domain::full_mesh(ranks)).unwrap_or_default();
+            Outcome::Proved { totals: schedule.totals(), saved, tile: schedule.tile, proof_ms }
         }
         Err(Diagnostics { list, .. }) => match waits(&list) {
             Some(why) => Outcome::Waits { why },

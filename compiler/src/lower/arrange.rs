@@ -5,9 +5,10 @@ use super::divide::{End, Task, Tasks};
 use super::order::{Wire, loads, wire};
 use super::synchronize::Synchronization;
 use crate::ids::{Place, Rank, ThreadBlock};
+use crate::options::Protocol;
 use crate::program::Program;
 use crate::schedule::{
-    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step,
+    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step, lines,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -264,9 +265,9 @@ struct Writer {
     ranks: u32,
     steps: Vec<Step>,
     started: Vec<Counter>,
-    /// What moves since the last barrier have read and stored.
-    reads: Vec<Operand>,
-    stores: Vec<Operand>,
+    /// What moves since the last barrier have read and stored, and through which lines.
+    reads: Vec<(Operand, Option<Protocol>)>,
+    stores: Vec<(Operand, Option<Protocol>)>,
 }
 
 impl Writer {
@@ -298,13 +299,17 @@ impl Writer {
 
     fn carry_out(&mut self, task: &Task, sources: Vec<Operand>, dests: Vec<Operand>) {
         // Threads of a block are unordered between barriers, and the moves of one block may map elements to threads
-        // differently: they depend on the addresses.
-        let meet = |of: &[Operand], with: &[Operand]| of.iter().any(|a| with.iter().any(|b| a.overlaps(b)));
+        // differently: they depend on the addresses, but for lines.
+        let through = lines(&sources, &dests);
+        let meet = |of: &[Operand], with: &[(Operand, Option<Protocol>)]| {
+            let apart = |other: Option<Protocol>| through.is_none() || other != through;
+            of.iter().any(|a| with.iter().any(|(b, other)| apart(*other) && a.overlaps(b)))
+        };
         if meet(&sources, &self.stores) || meet(&dests, &self.stores) || meet(&dests, &self.reads) {
             self.step(Step::plain(Action::BlockSync));
         }
-        self.reads.extend(&sources);
-        self.stores.extend(&dests);
+        self.reads.extend(sources.iter().map(|&source| (source, through)));
+        self.stores.extend(dests.iter().map(|&dest| (dest, through)));
         let action = Action::Move { sources, dests, position: task.position };
         self.step(Step { action, origin: Some(task.op), transfer: task.transfer });
     }

@@ -397,7 +397,7 @@ mod tests {
                     signal credit r0.b0, credit LL128 r0.b0\n";
         assert_eq!(Schedule::parse(text).unwrap().to_string(), text);
         let wrong = text.replace("tile 4096", "tile 40");
-        assert_eq!(refused(&wrong), "line 1, column 72: a tile is a multiple of 16 bytes");
+        assert_eq!(refused(&wrong), "line 1, column 67: a tile is a multiple of 16 bytes");
     }
 
     #[test]

@@ -7,17 +7,20 @@ use crate::ids::Location;
 use crate::kind::Shape;
 use crate::location::LocationTable;
 use crate::options::Protocol;
-use crate::schedule::{Action, Message, Operand, Step};
+use crate::schedule::{Action, Message, Operand, Step, lines};
 use crate::words;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// An access, and the protocol through whose lines its move goes.
+type Access = (Stamp, Option<Protocol>);
+
 #[derive(Clone, Default)]
 struct Cell {
-    store: Option<Stamp>,
+    store: Option<Access>,
     /// Reads since the store that no later read is ordered after.
-    reads: Vec<Stamp>,
+    reads: Vec<Access>,
     reported: bool,
 }
 
@@ -51,27 +54,30 @@ impl DataRaces {
         }
     }
 
-    fn access(&mut self, location: Where, stores: bool, at: Stamp, clock: &Clock) {
+    fn access(&mut self, location: Where, stores: bool, (at, through): Access, clock: &Clock) {
         let cell = match location {
             Where::Chunk(location) => self.cells.get_mut(location),
             Where::Slot(message) => Some(self.slots.entry(message).or_default()),
         };
         let Some(cell) = cell else { return };
-        // Inside one move each element is read and then stored by one thread.
-        let ordered = |earlier: &Stamp| clock.covers(*earlier) || *earlier == at;
-        let store = cell.store.filter(|s| !ordered(s)).map(|s| (s, true));
-        let read = || cell.reads.iter().find(|r| !ordered(r)).map(|&r| (r, false));
+        // Inside one move each element is read and then stored by one thread, and so it is in two through the same lines.
+        let ordered = |(earlier, lines): &Access| {
+            let same_thread = earlier.block == at.block && through.is_some() && *lines == through;
+            clock.covers(*earlier) || *earlier == at || same_thread
+        };
+        let store = cell.store.filter(|s| !ordered(s)).map(|(s, _)| (s, true));
+        let read = || cell.reads.iter().find(|r| !ordered(r)).map(|&(r, _)| (r, false));
         let rival = if stores { store.or_else(read) } else { store };
         if let (Some(first), false) = (rival, cell.reported) {
             cell.reported = true;
             self.races.push(Race { location, first, second: (at, stores) });
         }
         if stores {
-            cell.store = Some(at);
+            cell.store = Some((at, through));
             cell.reads.clear();
         } else {
-            cell.reads.retain(|r| !clock.covers(*r));
-            cell.reads.push(at);
+            cell.reads.retain(|(r, _)| !clock.covers(*r));
+            cell.reads.push((at, through));
         }
     }
 
@@ -136,6 +142,7 @@ fn missing_wait(first: Stamp, second: Stamp, sites: &Sites<'_>) -> String {
 impl Observe for DataRaces {
     fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
         let Action::Move { sources, dests, .. } = &step.action else { return };
+        let at = (at, lines(sources, dests));
         for (operands, stores) in [(sources, false), (dests, true)] {
             for operand in operands {
                 match operand {

@@ -2,6 +2,7 @@
 
 use super::{Outcome, Proved, Schedule, Size, Verdict};
 use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::options::Protocol;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::report::hops::Hops;
 use quadrille_compiler::report::order::{Example, First, Order, Reduction};
@@ -47,10 +48,19 @@ fn right(proved: &Proved) -> Value {
 fn schedule(schedule: &Schedule) -> Value {
     let number = schedule.number;
     match &schedule.outcome {
-        Outcome::Proved { blocks, steps, waits, proof_ms } => json!({
-            "schedule": number, "verdict": "proved",
-            "blocks": blocks, "steps": steps, "waits": waits, "proof_ms": proof_ms,
-        }),
+        Outcome::Proved { totals, saved, tile, proof_ms } => {
+            let connections: Map<String, Value> = Protocol::ALL
+                .iter()
+                .zip(totals.connections)
+                .map(|(protocol, connections)| (protocol.name().to_owned(), json!(connections)))
+                .collect();
+            json!({
+                "schedule": number, "verdict": "proved",
+                "blocks": totals.blocks, "steps": totals.steps, "waits": totals.waits,
+                "dependences": saved.dependences, "implied": saved.implied, "fused": saved.fused,
+                "connections": connections, "tile": tile, "proof_ms": proof_ms,
+            })
+        }
         Outcome::Waits { why } => json!({ "schedule": number, "verdict": "waits", "why": why }),
         Outcome::Wrong => json!({ "schedule": number, "verdict": "wrong" }),
     }

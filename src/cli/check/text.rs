@@ -2,6 +2,7 @@
 
 use super::{Outcome, Proved, Schedule, Size, Verdict};
 use quadrille_compiler::collective::Collective;
+use quadrille_compiler::options::Protocol;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::report::order::Order;
 use std::fmt::Write;
@@ -86,16 +87,44 @@ fn proof(schedule: &Schedule, of: usize) -> String {
     let number = if of > 1 { format!("schedule {}: ", schedule.number) } else { String::new() };
     let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let outcome = match &schedule.outcome {
-        Outcome::Proved { blocks, steps, waits, proof_ms } => format!(
+        Outcome::Proved { totals, proof_ms, .. } => format!(
             "proved: {}, {}, {} in {proof_ms:.2} ms",
-            plural(*blocks, "block"),
-            plural(*steps, "step"),
-            plural(*waits, "wait"),
+            plural(totals.blocks, "block"),
+            plural(totals.steps, "step"),
+            plural(totals.waits, "wait"),
         ),
         Outcome::Waits { why } => format!("stage 1 holds; waits for {why}"),
         Outcome::Wrong => "wrong".to_owned(),
     };
     number + &outcome
+}
+
+/// How a schedule moves data, and what lowering saved.
+fn movement(schedule: &Schedule) -> Option<(String, String)> {
+    let Outcome::Proved { totals, saved, tile, .. } = &schedule.outcome else { return None };
+    let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let mut moves: Vec<String> = Protocol::ALL
+        .iter()
+        .zip(totals.connections)
+        .filter(|(_, connections)| *connections > 0)
+        .map(|(protocol, connections)| format!("staged by {protocol} through {}", plural(connections, "FIFO")))
+        .collect();
+    if moves.is_empty() {
+        moves.push("put and get".to_owned());
+    }
+    if let Some(tile) = tile {
+        moves.push(format!("in tiles of {tile} bytes a chunk"));
+    }
+    if totals.connections[Protocol::Ll128 as usize] > 0 {
+        moves.push("relies on links that keep the order of a warp's stores to 128 bytes".to_owned());
+    }
+    let saved = format!(
+        "{} between blocks, {} implied by others; {} joined to what they follow",
+        plural(saved.dependences, "dependence"),
+        saved.implied,
+        plural(saved.fused, "send"),
+    );
+    Some((moves.join("; "), saved))
 }
 
 /// Everything about one world size.
@@ -116,6 +145,10 @@ pub(super) fn whole(size: &Size) -> String {
             line("called", ways.join("; "));
             for schedule in &proved.schedules {
                 line("proof", proof(schedule, proved.schedules.len()));
+                if let Some((moves, saved)) = movement(schedule) {
+                    line("moved", moves);
+                    line("waits", saved);
+                }
             }
             text.trim_end().to_owned()
         }
