@@ -90,8 +90,8 @@ impl Gather {
     fn load_as(self, communicators: &[Communicator], shape: Shape, divisible: bool) -> Vec<Kernel> {
         provide();
         let name = format!("gather_{}", self.define.to_lowercase());
-        let mut cache = communicators[0].group.shared.cache();
-        let compiled = cache.compile(name, shape, divisible, self.cuda());
+        let shared = &communicators[0].group.shared;
+        let compiled = shared.cache().compile(shared.arch(), name, shape, divisible, self.cuda());
         let (loaded, _) = compiled.unwrap_or_else(|error| panic!("{error}"));
         communicators.iter().map(|communicator| communicator.kernel(loaded.clone())).collect()
     }

@@ -3,7 +3,7 @@
 use crate::traffic::{self, Bytes};
 use libtest_mimic::Failed;
 use quadrille::runtime::data::{Message, Pattern};
-use quadrille::runtime::nvrtc;
+use quadrille::runtime::nvrtc::{self, Arch};
 use quadrille::runtime::{Check, Job, Options, Policy};
 use quadrille::{Collective, DType, RedOp, World};
 use quadrille_compiler::kind::Shape;
@@ -52,6 +52,8 @@ pub(crate) struct Case {
     pub(crate) widths: Widths,
     /// Where counters begin.
     pub(crate) counted: u64,
+    /// What kernels are compiled for.
+    pub(crate) arch: Arch,
 }
 
 impl Call {
@@ -81,11 +83,11 @@ impl Call {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { call: Call { collective, ranks, dtype, size }, follower, seed, policy, .. } = self;
+        let Case { call: Call { collective, ranks, dtype, size }, follower, seed, policy, arch, .. } = self;
         let place = if collective.in_place { "in place" } else { "out of place" };
         write!(
             f,
-            "{} on {ranks} ranks, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}",
+            "{} on {ranks} ranks, {arch}, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}",
             collective.name
         )?;
         if let Some(Call { collective, dtype, size, .. }) = follower {
@@ -102,10 +104,11 @@ impl Case {
 
     fn world(&self) -> Result<World, Failed> {
         nvrtc::provide(nvrtc::announce)?;
-        let Case { seed, policy, widths, counted, .. } = *self;
+        let Case { seed, policy, widths, counted, arch, .. } = *self;
         // Races are looked for, so only strong loads can be stale and no error.
         let check = Some(Check::default());
-        let options = Options { seed: Some(seed), policy, check, widths, counted, ..Options::default() };
+        let options =
+            Options { seed: Some(seed), policy, check, widths, counted, arch, ..Options::default() };
         let world = World::virtual_gpus_with(self.call.ranks, options)?;
         world.keep_kernels(nvrtc::Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/stage3")));
         Ok(world)

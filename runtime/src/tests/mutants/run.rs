@@ -109,7 +109,10 @@ impl Program {
         world.keep_kernels(cache());
         let session = world.session().unwrap();
         let cuda = Cuda { text: text.to_owned(), ..self.cuda.clone() };
-        let compiled = world.shared.cache().compile(self.name.clone(), self.shape, self.divisible, cuda);
+        let mut kernels = world.shared.cache();
+        let name = self.name.clone();
+        let compiled = kernels.compile(world.options().arch, name, self.shape, self.divisible, cuda);
+        drop(kernels);
         let loaded = match compiled {
             Ok((loaded, _)) => loaded,
             Err(error) => return Some(format!("{NO_KERNEL}: {error}")),
