@@ -137,6 +137,9 @@ impl Case {
             })
             .collect();
         let batch = session.run_among_kernels(&jobs, self.call.shifts(self.seed))?;
+        if batch.outputs.len() != wanted.len() {
+            return Err(format!("{} results of {} calls", batch.outputs.len(), wanted.len()).into());
+        }
         for (number, ((_, message, inputs), outputs)) in wanted.iter().zip(&batch.outputs).enumerate() {
             let comparison = message.compare(&message.reference(RedOp::Sum, inputs), outputs);
             if comparison.wrong > 0 {
