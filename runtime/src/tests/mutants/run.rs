@@ -48,16 +48,12 @@ const LIMIT: u64 = 50_000_000;
 impl Program {
     /// The program of the file of that name.
     pub(super) fn new(name: &str, ranks: u32) -> Program {
-        let found = Self::found(ranks).into_iter().find(|program| program.name == name);
+        let found = Self::all(&[ranks]).into_iter().find(|program| program.name == name);
         found.unwrap_or_else(|| panic!("there is no program {name} for {ranks} ranks"))
     }
 
-    /// Every program of the tree that runs on so many ranks.
-    pub(super) fn all(ranks: u32) -> Vec<Program> {
-        Self::found(ranks)
-    }
-
-    fn found(ranks: u32) -> Vec<Program> {
+    /// Every program of the tree that runs on any of these numbers of ranks, on the first that it runs on.
+    pub(super) fn all(sizes: &[u32]) -> Vec<Program> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut programs = Vec::new();
         for folder in ["examples", "tests/programs"] {
@@ -68,7 +64,11 @@ impl Program {
             for file in files {
                 let text = std::fs::read_to_string(&file).unwrap();
                 let collectives = quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap();
-                programs.extend(collectives.iter().filter_map(|collective| Self::of(collective, ranks)));
+                programs.extend(
+                    collectives
+                        .iter()
+                        .filter_map(|collective| sizes.iter().find_map(|&ranks| Self::of(collective, ranks))),
+                );
             }
         }
         programs
