@@ -131,7 +131,7 @@ impl Program {
         let counts = self.messages.iter().map(|(message, _)| message.count);
         let most = counts.max().unwrap_or(0) * DTYPE.bytes() as u64;
         let ranks = u64::from(self.shape.ranks);
-        let odd_has_more = seed / ranks % 2 == 0;
+        let odd_has_more = (seed / ranks).is_multiple_of(2);
         let mut windows = Vec::new();
         for (rank, kernel) in kernels.iter().enumerate() {
             let is_odd = rank as u64 == seed % ranks;
