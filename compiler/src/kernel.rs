@@ -30,10 +30,10 @@ use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
 use crate::ids::{Buffer, Place};
 use crate::kind::Shape;
+use crate::options::Protocol;
 use crate::options::ScheduleOptions;
 use crate::program::{OpId, Program, StatementId};
 use crate::scaling::Scaling;
-use crate::options::Protocol;
 use crate::schedule::Schedule;
 use crate::verify::Verified;
 use crate::widths::Widths;
@@ -252,7 +252,8 @@ impl fmt::Display for Kernel {
                 write!(f, " {member}")?;
             }
             writeln!(f)?;
-            let formulas = Formulas { ranks: self.shape.ranks, per: if self.tile.is_some() { "tile" } else { "call" } };
+            let formulas =
+                Formulas { ranks: self.shape.ranks, per: if self.tile.is_some() { "tile" } else { "call" } };
             for links in &class.links {
                 formulas.links(f, links)?;
             }

@@ -106,7 +106,11 @@ fn too_many_ends(program: &Program, tasks: &divide::Tasks) -> Option<Diagnostic>
     let ends = task.sources.len().max(task.dests.len());
     let message = format!("an operation with {ends} sources or destinations through lines with flags");
     let finding = Diagnostic::new(Check::Unsupported, loc, message);
-    Some(finding.note(format!("a move has at most {MOST_ENDS}")).help("take protocol Simple for this statement"))
+    Some(
+        finding
+            .note(format!("a move has at most {MOST_ENDS}"))
+            .help("take protocol Simple for this statement"),
+    )
 }
 
 /// More connections between two ranks than there are FIFOs.

@@ -274,7 +274,9 @@ pub enum CallProblem {
         chunks: u32,
     },
     /// A count whose tiles would give more signals than the counters of a narrow build tell apart.
-    #[error("count {count} takes more than the {most} tiles that counters of this width can count; take fewer")]
+    #[error(
+        "count {count} takes more than the {most} tiles that counters of this width can count; take fewer"
+    )]
     Tiles {
         /// Elements of a unit.
         count: u64,

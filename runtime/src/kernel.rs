@@ -2,7 +2,7 @@
 
 use crate::communicator::{Communicator, GroupHandle};
 use crate::error::Error;
-use crate::nvrtc::{self, Arch, Code, Compiled, Features};
+use crate::nvrtc::{self, Arch, Code, Compiled};
 use crate::world::{Shared, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
@@ -15,9 +15,6 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The architecture that virtual GPUs execute.
-const VIRTUAL_ARCH: Arch = Arch { number: 90, features: Features::Common };
 
 /// A collective that one rank can call.
 #[derive(Clone)]
@@ -152,7 +149,7 @@ impl Shared {
         let cuda = collective.cuda_in(&self.domain(), dtype, op, self.widths())?;
         let lower = started.elapsed();
         let (loaded, times) =
-            cache.compile(collective.name.clone(), program.shape, program.divisible, cuda)?;
+            cache.compile(self.arch(), collective.name.clone(), program.shape, program.divisible, cuda)?;
         cache.collectives.push((collective.clone(), dtype, op, loaded.clone()));
         Ok((loaded, LoadTimes { lower, ..times }))
     }
@@ -175,6 +172,7 @@ impl Cache {
     /// Compiles a text unless the world has compiled the same one before.
     pub(crate) fn compile(
         &mut self,
+        arch: Arch,
         name: String,
         shape: Shape,
         divisible: bool,
@@ -187,7 +185,7 @@ impl Cache {
         let module = match self.modules.get(&cuda.text) {
             Some(module) => module.clone(),
             None => {
-                let options = nvrtc::Options { arch: VIRTUAL_ARCH, kind: nvrtc::Kind::Ptx, name: &file };
+                let options = nvrtc::Options { arch, kind: nvrtc::Kind::Ptx, name: &file };
                 let compiled = nvrtc::compile_with(self.disk.as_ref(), &cuda.text, &options);
                 let Compiled { image, hit } = compiled.map_err(Error::Compile)?;
                 *(if hit { &mut times.cached } else { &mut times.compiled }) += 1;

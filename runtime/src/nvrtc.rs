@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | search | [`find`] | looks in the places below; loads and downloads nothing |
 //! | provision | [`provide`] | [`find`], else fetches the wheel into Quadrille's cache; then loads |
+//! | another one | [`fetch`] | finds or fetches one version, for another process; loads nothing |
 //! | load | within [`compile`], [`version`], [`supported`] | once a process, whichever thread comes first |
 //! | compile | [`compile`] | CUDA C++ text to PTX or a cubin |
 //! | remember | [`Cache`] | keeps what was compiled on disk, for those who ask for it |
@@ -14,10 +15,11 @@
 //! 2. `CUDA_HOME`, then `CUDA_PATH`;
 //! 3. the dynamic loader's path, or what the process has loaded already;
 //! 4. the wheels `nvidia-cuda-nvrtc` and `nvidia-cuda-nvrtc-cu12` where the active `python3` imports from;
-//! 5. Quadrille's cache: `quadrille/nvrtc/VERSION` in `XDG_CACHE_HOME`, else in `~/.cache`.
+//! 5. Quadrille's cache: `quadrille/nvrtc/VERSION` in `XDG_CACHE_HOME`, else in `~/.cache`; of several the one that
+//!    [`provide`] fetches, else the newest.
 //!
-//! A library that calls [`compile`] never downloads anything: only [`provide`] does, which is for the command
-//! line, the examples and the tests. `QUADRILLE_OFFLINE=1` forbids it there as well.
+//! A library that calls [`compile`] never downloads anything: only [`provide`] and [`fetch`] do, which are for the
+//! command line, the examples and the tests. `QUADRILLE_OFFLINE=1` forbids it there as well.
 //!
 //! # How it is loaded
 //! The builtins library and then libnvrtc are opened by absolute path with global visibility. cudarc, which
@@ -39,7 +41,7 @@ pub use compile::{Arch, Code, CompileError, Features, Image, Kind, Options, Pars
 pub use error::{Absence, Looked, NvrtcError, WheelProblem};
 pub use find::{Found, Source, Version, cache, driver, find, offline};
 pub use load::{supported, version};
-pub use provide::{Progress, announce, provide};
+pub use provide::{Progress, announce, fetch, provide};
 pub use tool::ToolError;
 
 #[cfg(test)]

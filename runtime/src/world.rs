@@ -11,6 +11,7 @@ use crate::communicator::{COUNTERS, Communicator, Group, GroupHandle};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::kernel::Cache;
+use crate::nvrtc::{Arch, Features};
 use quadrille_compiler::abi::{CounterLayout, FifoLayout, StatusRecord};
 use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain};
 use quadrille_compiler::ids::Rank;
@@ -51,6 +52,8 @@ pub struct Options {
     pub counted: u64,
     /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
     pub instruction_limit: Option<u64>,
+    /// The architecture that kernels are compiled for; virtual GPUs execute the PTX of any.
+    pub arch: Arch,
 }
 
 impl Default for Options {
@@ -63,6 +66,7 @@ impl Default for Options {
             widths: Widths::default(),
             counted: 0,
             instruction_limit: None,
+            arch: Arch { number: 90, features: Features::Common },
         }
     }
 }
@@ -231,6 +235,10 @@ impl Shared {
 
     pub(crate) fn widths(&self) -> Widths {
         self.options.widths
+    }
+
+    pub(crate) fn arch(&self) -> Arch {
+        self.options.arch
     }
 
     pub(crate) fn counter_layout(&self) -> CounterLayout {

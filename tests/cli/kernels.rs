@@ -21,8 +21,16 @@ fn compiled_and_cached(json: &Value) -> (u64, u64) {
     (times["compiled"].as_u64().unwrap(), times["cached"].as_u64().unwrap())
 }
 
-/// Changes the PTX of the only entry, and makes its checksum right again.
+/// Replaces a part of the PTX of the only entry.
 pub(super) fn falsify(cache: &Path, from: &str, to: &str) {
+    rewrite(cache, |ptx| {
+        assert!(ptx.contains(from), "{ptx}");
+        ptx.replace(from, to)
+    });
+}
+
+/// Changes the PTX of the only entry, and makes its checksum right again.
+pub(super) fn rewrite(cache: &Path, edit: impl Fn(&str) -> String) {
     let [name] = &entries(cache)[..] else { panic!("{:?}", entries(cache)) };
     let path = cache.join(name);
     let entry = fs::read(&path).unwrap();
@@ -30,8 +38,7 @@ pub(super) fn falsify(cache: &Path, from: &str, to: &str) {
     // What is before the PTX is not text.
     let start = body.windows(2).position(|pair| pair == b"//").unwrap();
     let ptx = String::from_utf8(body[start..].to_vec()).unwrap();
-    assert!(ptx.contains(from), "{ptx}");
-    let body = [&body[..start], ptx.replace(from, to).as_bytes()].concat();
+    let body = [&body[..start], edit(&ptx).as_bytes()].concat();
     fs::write(path, [magic, &Sha256::digest(&body)[..], &body].concat()).unwrap();
 }
 

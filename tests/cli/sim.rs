@@ -1,6 +1,6 @@
 //! `sim`: what it says is consistent, and its trace is one that Perfetto reads.
 
-use super::kernels::{falsify, with_cache};
+use super::kernels::{falsify, rewrite, with_cache};
 use super::{RING, line};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,6 +132,19 @@ fn a_trace_is_one_that_perfetto_reads() {
     }
     // Counters fall back to 0, and integrate to what crossed.
     let counters: BTreeSet<&str> = kind("C").map(|event| event["name"].as_str().unwrap()).collect();
+    let number = |value: &Value| value.as_f64().unwrap();
+    for link in json["links"].as_array().unwrap() {
+        let name = format!("r{} -> r{}", link["from"], link["to"]);
+        let steps: Vec<(f64, f64)> = kind("C")
+            .filter(|event| event["name"] == name)
+            .map(|event| (number(&event["ts"]), number(&event["args"]["GB/s"])))
+            .collect();
+        // 1 GB/s is 1000 bytes a microsecond.
+        let area: f64 = steps.windows(2).map(|pair| (pair[1].0 - pair[0].0) * pair[0].1 * 1e3).sum();
+        // A link carries sectors of 32 bytes; a flag has one of its own.
+        let crossed = number(&link["data_bytes"]) + 32.0 * number(&link["flags"]);
+        assert!((area - crossed).abs() < 1.0, "{name}: {area} in the trace, {crossed} crossed");
+    }
     for name in &counters {
         let last = kind("C").rfind(|event| event["name"] == **name).unwrap();
         assert_eq!(last["args"]["GB/s"], 0.0);
@@ -152,4 +165,26 @@ fn what_is_wrong_fails() {
     );
     let ran = run("--seeds 0");
     assert!(ran.status == 1 && ran.stderr.contains("wrong results in 1 of 1 calls"), "{ran:#?}");
+}
+
+/// A kernel that is right, but moves its data twice.
+#[test]
+fn bytes_that_the_program_does_not_move_are_told() {
+    let cache = tempfile::tempdir().unwrap();
+    let run = |arguments: &str| with_cache(cache.path(), &format!("sim {RING} {SETTING} {arguments}"));
+    run("--seeds 0").succeeds();
+    rewrite(cache.path(), |ptx| {
+        let mut text = String::new();
+        for line in ptx.split_inclusive('\n') {
+            let weak = ["ld.global.", "st.global."].iter().any(|word| line.trim_start().starts_with(word));
+            text.push_str(&line.repeat(if weak { 2 } else { 1 }));
+        }
+        assert!(text.len() > ptx.len(), "{ptx}");
+        text
+    });
+    for seeds in ["--seeds 0", "--seeds 2"] {
+        let ran = run(seeds);
+        let said = format!("{} bytes of data, but the program says {}", 2 * 6 * 2048, 6 * 2048);
+        assert!(ran.status == 1 && ran.stderr.contains(&said), "{ran:#?}");
+    }
 }

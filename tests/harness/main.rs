@@ -3,6 +3,7 @@
 
 mod alignment;
 mod files;
+mod mismatch;
 mod operators;
 mod runs;
 mod snapshots;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
             trials.extend(operators::trials(&programs));
             trials.extend(variants::trials(&programs));
             trials.extend(alignment::trials(&programs));
+            trials.extend(mismatch::trials(&programs));
         }
         Err(problem) => trials.push(Trial::test("programs", move || Err(problem.into()))),
     }

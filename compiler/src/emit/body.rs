@@ -1,12 +1,12 @@
 //! The part of the text that is particular to a kernel: constants, tables, one `__global__`, a branch a class.
 
-use super::tables::{Tables, constant, dispatch};
 use super::movement::movement;
+use super::tables::{Tables, constant, dispatch};
 use super::{Line, c_name, entry};
 use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
-use crate::options::Protocol;
 use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links};
+use crate::options::Protocol;
 use crate::scaling::Scaling;
 
 /// The text, whose first line is line `first_line` of the whole, and the lines of its steps.
@@ -128,7 +128,8 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
     let mut parts = Vec::new();
     if !class.links.is_empty() {
         // No barrier: a link is of one thread alone, which opens, uses and closes it. But all threads look where a FIFO is.
-        let mut opened: String = class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
+        let mut opened: String =
+            class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
         if class.links.iter().any(|links| links.fifo.is_some()) {
             opened.push_str("block_sync();\n");
         }
@@ -321,4 +322,3 @@ fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String
         format!("{polls}block_sync();\n")
     }
 }
-

@@ -101,7 +101,11 @@ fn through_lines(
     };
     let (from, to) = (list(sources), list(dests));
     let slots = |operands: &[Operand]| {
-        operands.iter().enumerate().filter(|(_, o)| message(o).is_some()).fold(0u64, |mask, (i, _)| mask | 1 << i)
+        operands
+            .iter()
+            .enumerate()
+            .filter(|(_, o)| message(o).is_some())
+            .fold(0u64, |mask, (i, _)| mask | 1 << i)
     };
     format!(
         "move_{}<T, {}, {}, {}, {:#x}ull, {:#x}ull>(\n    {{{{{from}}}}},\n    {{{{{to}}}}},\n    {}, p.scalar);\n",

@@ -3,8 +3,8 @@
 use super::{Class, End, Kernel, KernelAction, LinkRun, Operand};
 use crate::abi::CounterKind;
 use crate::ids::{Place, Rank, Slice, ThreadBlock};
-use rustc_hash::FxHashMap;
 use crate::schedule::{self, Action, Arrival, Connection, Counter, Message};
+use rustc_hash::FxHashMap;
 
 /// A block as the kernel has it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -89,11 +89,7 @@ pub(super) fn staging(how: &How, options: &ScheduleOptions, symmetric: bool) -> 
 
 /// Divides a program into tasks. `staged` says by which protocol an operation is staged, if it is; `tiled`, that tasks
 /// have to be of single chunks.
-pub(super) fn divide(
-    program: &Program,
-    staged: impl Fn(&Op) -> Option<Protocol>,
-    tiled: bool,
-) -> Tasks {
+pub(super) fn divide(program: &Program, staged: impl Fn(&Op) -> Option<Protocol>, tiled: bool) -> Tasks {
     let mut tasks = Tasks::default();
     for (op, id) in program.ops.iter().zip((0..).map(OpId)) {
         let protocol = staged(op);
@@ -126,7 +122,14 @@ fn task(id: OpId, op: &Op, sources: SmallVec<[End; 2]>, dests: SmallVec<[End; 2]
 
 impl Tasks {
     /// The tasks of one operation on single chunks.
-    fn stage(&mut self, id: OpId, op: &Op, (sources, dests): (&[Slice], &[Slice]), position: u32, protocol: Protocol) {
+    fn stage(
+        &mut self,
+        id: OpId,
+        op: &Op,
+        (sources, dests): (&[Slice], &[Slice]),
+        position: u32,
+        protocol: Protocol,
+    ) {
         let executor = op.executor();
         // A block that the program names is one of the executing rank.
         let afar = Site { block: None, ..op.site };

@@ -76,13 +76,8 @@ pub(super) fn fit_slots(
     let mut missing: Vec<usize> = (0..n).map(|task| incoming(task) + from_messages(task)).collect();
     let mut ready: BinaryHeap<Reverse<(usize, u32)>> =
         (0..n as u32).filter(|&t| missing[t as usize] == 0).map(|t| Reverse((rank[t as usize], t))).collect();
-    let mut now = Simulation {
-        tasks,
-        placement,
-        slots,
-        fifos: FxHashMap::default(),
-        number: FxHashMap::default(),
-    };
+    let mut now =
+        Simulation { tasks, placement, slots, fifos: FxHashMap::default(), number: FxHashMap::default() };
     let mut order = Vec::with_capacity(n);
     while let Some(Reverse((_, task))) = ready.pop() {
         if let Some(full) = now.full(task) {

@@ -1,9 +1,9 @@
 //! Schedule options that cannot be carried out.
 
+use super::divide::staging;
+use crate::abi::SLOTS;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::domain::Domain;
-use crate::abi::SLOTS;
-use super::divide::staging;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use crate::program::{Program, Statement};
 use crate::widths::Widths;
@@ -57,7 +57,8 @@ pub(super) fn cap(domain: &Domain, options: &ScheduleOptions) -> u32 {
 }
 
 fn unbuilt(how: &How, refuse: &mut impl FnMut(Loc, String)) {
-    let unbuilt = |transport: &Given<Transport>| matches!(transport.value, Transport::Multimem | Transport::Bulk);
+    let unbuilt =
+        |transport: &Given<Transport>| matches!(transport.value, Transport::Multimem | Transport::Bulk);
     if let Some(given) = how.transport.filter(unbuilt) {
         refuse(given.loc, format!("transport {}", given.value));
     }
@@ -69,10 +70,12 @@ fn fifos(program: &Program, options: &ScheduleOptions, symmetric: bool, findings
         findings.push(Diagnostic::new(Check::Unsupported, loc, message).note(note));
     };
     let of_statement = |statement: &Statement| staging(&statement.how, options, symmetric).is_some();
-    let staged = program.statements.iter().any(of_statement) || staging(&How::default(), options, symmetric).is_some();
+    let staged =
+        program.statements.iter().any(of_statement) || staging(&How::default(), options, symmetric).is_some();
     if let Some(Given { value, loc }) = options.slots {
         if !staged {
-            let note = "only data that is staged goes through slots: `transport = staged`, or protocol LL or LL128";
+            let note =
+                "only data that is staged goes through slots: `transport = staged`, or protocol LL or LL128";
             refuse(loc, "`slots` without anything staged".to_owned(), note.to_owned());
         } else if value > SLOTS {
             refuse(loc, format!("{value} slots"), format!("a connection's FIFO has {SLOTS}"));

@@ -81,7 +81,12 @@ struct Kept {
 }
 
 /// Plans the waits. O(tasks x blocks).
-pub(super) fn synchronize(ranks: u32, tasks: &Tasks, graph: &Graph, placement: &Placement) -> Synchronization {
+pub(super) fn synchronize(
+    ranks: u32,
+    tasks: &Tasks,
+    graph: &Graph,
+    placement: &Placement,
+) -> Synchronization {
     let offsets: Vec<usize> = placement
         .blocks
         .iter()
@@ -149,8 +154,7 @@ impl Walk<'_> {
 
     /// For each rank: of every other rank's block the last task that touches its buffers, latest first.
     fn last_touches(&self) -> Vec<Vec<(usize, u32)>> {
-        let mut last: Vec<FxHashMap<Place, (usize, u32)>> =
-            vec![FxHashMap::default(); self.out.starts.len()];
+        let mut last: Vec<FxHashMap<Place, (usize, u32)>> = vec![FxHashMap::default(); self.out.starts.len()];
         for (at, &task) in self.placement.order.iter().enumerate() {
             for rank in self.touched(task) {
                 last[rank.0 as usize].insert(self.placement.place[task as usize], (at, task));

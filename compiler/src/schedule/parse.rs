@@ -1,12 +1,13 @@
 //! Reads a schedule's text form back.
 
 use super::{
-    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step, sizing, slot_word,
+    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step, sizing,
+    slot_word,
 };
+use crate::abi::SLOTS;
 use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::kind::{Kind, Shape};
 use crate::options::Protocol;
-use crate::abi::SLOTS;
 use crate::program::OpId;
 use std::fmt::Display;
 
@@ -171,12 +172,14 @@ fn action(at: &mut Cursor<'_>, own: Place, chunks: u32) -> Result<Action, ParseE
     if !reduce && !at.take("copy") {
         return Err(at.expected("`wait`, `signal`, `copy`, `reduce`, `sync` or `expect`"));
     }
-    let sources = at.list("+", |at| at.operand(|protocol, writer| Connection { protocol, writer, reader: own }))?;
+    let sources =
+        at.list("+", |at| at.operand(|protocol, writer| Connection { protocol, writer, reader: own }))?;
     if reduce == (sources.len() == 1) {
         return Err(at.error_at(mark, "a `copy` has one source, a `reduce` several"));
     }
     at.token("->")?;
-    let dests = at.list(",", |at| at.operand(|protocol, reader| Connection { protocol, writer: own, reader }))?;
+    let dests =
+        at.list(",", |at| at.operand(|protocol, reader| Connection { protocol, writer: own, reader }))?;
     let position = match sizing(&sources, &dests) {
         Some(slice) => slice.start % chunks.max(1),
         None => {
@@ -470,11 +473,17 @@ mod tests {
                 "column 3: expected `wait`, `signal`, `copy`, `reduce`, `sync` or `expect`, found `barrier`",
             ),
             ("wait", "column 7: expected `start`, `data`, `message` or `credit`, found the end of the line"),
-            ("wait slot r1.b0 >= 1", "column 8: expected `start`, `data`, `message` or `credit`, found `slot`"),
+            (
+                "wait slot r1.b0 >= 1",
+                "column 8: expected `start`, `data`, `message` or `credit`, found `slot`",
+            ),
             ("wait credit r1.b0 >= 4000000000", "column 24: 4000000000 is beyond what a call can count"),
             ("copy slot r1[0] -> data[0][0]", "column 15: expected `.`, found `[0]`"),
             ("copy LL r1.b0 -> data[0][0]", "column 17: expected `[`, found `->`"),
-            ("copy input[0][0] -> output[0][0] of 3", "column 39: expected an operation like `#0`, found `3`"),
+            (
+                "copy input[0][0] -> output[0][0] of 3",
+                "column 39: expected an operation like `#0`, found `3`",
+            ),
             ("wait data r1.b0 > 1", "column 19: expected `>=`, found `>`"),
             ("wait data r1.b0 >= -1", "column 22: expected the value waited for, found `-1`"),
             ("signal data r1", "column 17: expected `.`, found the end of the line"),

@@ -3,10 +3,10 @@
 
 use super::out_of_bounds::extent;
 use super::site::Sites;
+use crate::abi::{FIFOS, SLOTS};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::ids::{Buffer, Place, Slice};
-use crate::abi::{FIFOS, SLOTS};
 use crate::schedule::{
     Action, Arrival, Connection, Counter, CounterKind, Fifos, Message, Operand, Schedule, Step,
 };
@@ -196,7 +196,12 @@ impl Form<'_> {
         }
     }
 
-    fn operands(&mut self, place: Place, step: usize, (sources, dests, position): (&[Operand], &[Operand], u32)) {
+    fn operands(
+        &mut self,
+        place: Place,
+        step: usize,
+        (sources, dests, position): (&[Operand], &[Operand], u32),
+    ) {
         let shape = self.sites.schedule.shape;
         let program = self.sites.program;
         let (Some(first), false) = (sources.first(), dests.is_empty()) else {
@@ -234,7 +239,8 @@ impl Form<'_> {
                 return;
             }
         }
-        let scratch = |operand: &Operand| operand.memory().is_none_or(|slice| slice.buffer == Buffer::Scratch);
+        let scratch =
+            |operand: &Operand| operand.memory().is_none_or(|slice| slice.buffer == Buffer::Scratch);
         let passes = sources.iter().chain(dests).any(scratch);
         if passes && !program.divisible && position.saturating_add(first.len()) > shape.chunks {
             self.breach(place, step, format_args!("moves {first} by way of scratch past the end of a unit"));
@@ -274,7 +280,8 @@ impl Form<'_> {
                     let due = *next;
                     *next = due.max(*number) + 1;
                     if due != *number {
-                        let what = format_args!("stores message {number} of `{connection}` where {due} is due");
+                        let what =
+                            format_args!("stores message {number} of `{connection}` where {due} is due");
                         self.breach(place, i, what);
                     }
                 }
@@ -293,8 +300,10 @@ impl Form<'_> {
             }
             for counter in [Some(connection.credit()), connection.announced()].into_iter().flatten() {
                 if given(counter) != count {
-                    let (messages, signals) =
-                        (words::count(count.into(), "message"), words::count(given(counter).into(), "signal"));
+                    let (messages, signals) = (
+                        words::count(count.into(), "message"),
+                        words::count(given(counter).into(), "signal"),
+                    );
                     let what = format_args!(
                         "stores to `{connection}`, which carries {messages} a tile and has {signals} of `{counter}`"
                     );
@@ -302,12 +311,17 @@ impl Form<'_> {
                 }
             }
         }
-        let of_no_message = |counter: &&Counter| counter.connection().is_some_and(|c| !stored.contains_key(&c));
+        let of_no_message =
+            |counter: &&Counter| counter.connection().is_some_and(|c| !stored.contains_key(&c));
         let mut idle: Vec<Counter> = signals.keys().filter(of_no_message).copied().collect();
         idle.sort_unstable();
         for counter in idle {
             let Signals { first: (place, step), .. } = signals[&counter];
-            self.breach(place, step, format_args!("signals `{counter}`, whose connection carries no message"));
+            self.breach(
+                place,
+                step,
+                format_args!("signals `{counter}`, whose connection carries no message"),
+            );
         }
         let most = Fifos::of(schedule).most();
         if most > FIFOS {

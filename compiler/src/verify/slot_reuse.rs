@@ -54,7 +54,10 @@ impl SlotReuse {
                 Wrong::ReadLate(_) => 2,
             };
             let describe = || (finding(sites, slots, *at, message, wrong), 0);
-            groups.entry((sites.served(*at), sort)).and_modify(|(_, more)| *more += 1).or_insert_with(describe);
+            groups
+                .entry((sites.served(*at), sort))
+                .and_modify(|(_, more)| *more += 1)
+                .or_insert_with(describe);
         }
         let finish = |(finding, more): (Diagnostic, u64)| match more {
             0 => finding,
@@ -78,10 +81,12 @@ fn finding(sites: &Sites<'_>, slots: u32, at: Stamp, message: &Message, wrong: &
                     words::count(slots.into(), "slot")
                 ))
         }
-        Wrong::GivenEarly(read) => finding(format!("{reader} gives back the slot of {message} while it may be read"))
-            .note(format!("{} reads it", sites.name(*read)))
-            .note(format!("{} gives it back", sites.name(at)))
-            .note(format!("missing: a `sync` of {reader} between the two")),
+        Wrong::GivenEarly(read) => {
+            finding(format!("{reader} gives back the slot of {message} while it may be read"))
+                .note(format!("{} reads it", sites.name(*read)))
+                .note(format!("{} gives it back", sites.name(at)))
+                .note(format!("missing: a `sync` of {reader} between the two"))
+        }
         Wrong::ReadLate(read) => finding(format!("{reader} reads {message} after its slot was given back"))
             .note(format!("{} reads it", sites.name(*read)))
             .note(format!("missing: the `{credit}` signals of {reader} after that step")),

@@ -105,7 +105,8 @@ impl Slots {
     fn there(&self, message: &Message, tile: usize) -> bool {
         let sequence = self.sequence(message, tile);
         let content = self.content.get(&(message.connection, sequence % self.slots));
-        message.connection.protocol == Protocol::Simple || content.is_some_and(|(held, _)| *held == sequence + 1)
+        message.connection.protocol == Protocol::Simple
+            || content.is_some_and(|(held, _)| *held == sequence + 1)
     }
 }
 

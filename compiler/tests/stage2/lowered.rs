@@ -55,8 +55,7 @@ fn blocks_stay_below_the_cap_and_peers_beyond_it_share_them() {
 fn a_world_without_symmetric_buffers_is_served_through_slots() {
     let program = programs::ring_all_reduce(0, 0).program(4).unwrap();
     let domain = Domain { symmetric: false, ..Domain::full_mesh(4) };
-    let schedule =
-        quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap();
+    let schedule = quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap();
     assert!(schedule.to_string().contains("slot r1.b0[0]"), "{schedule}");
     assert!(verify::schedule(schedule, &program, &domain).is_ok());
     let smuggled = verify::schedule(lowered(&program), &program, &domain).unwrap_err();

@@ -41,7 +41,10 @@ fn ways() -> Vec<(&'static str, ScheduleOptions)> {
         ("put and get, in tiles", ScheduleOptions { tile: given(4096), ..default.clone() }),
         ("staged", ScheduleOptions { how: staged, ..default.clone() }),
         ("staged, 3 slots", ScheduleOptions { how: staged, slots: given(3), ..default.clone() }),
-        ("staged, 4 slots, 2 blocks", ScheduleOptions { how: staged, slots: given(4), blocks: given(2), ..default.clone() }),
+        (
+            "staged, 4 slots, 2 blocks",
+            ScheduleOptions { how: staged, slots: given(4), blocks: given(2), ..default.clone() },
+        ),
         ("LL", ScheduleOptions { how: lines(Protocol::Ll), ..default.clone() }),
         ("LL128, 3 slots", ScheduleOptions { how: lines(Protocol::Ll128), slots: given(3), ..default }),
     ]

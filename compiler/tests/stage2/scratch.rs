@@ -44,9 +44,7 @@ fn what_lies_in_scratch_keeps_its_size() {
     let mut wrong = lowered(&program);
     let steps = wrong.blocks.iter_mut().flatten().flat_map(|block| &mut block.steps);
     let position = steps.into_iter().find_map(|step| match &mut step.action {
-        Action::Move { sources, dests, position }
-            if in_scratch(&sources[0]) && in_scratch(&dests[0]) =>
-        {
+        Action::Move { sources, dests, position } if in_scratch(&sources[0]) && in_scratch(&dests[0]) => {
             Some(position)
         }
         _ => None,
@@ -94,7 +92,10 @@ fn options_that_cannot_be_carried_out_are_refused() {
     let how = |transport, protocol| How { transport: given(transport), protocol: given(protocol) };
     let staged = How { transport: given(Transport::Staged), protocol: None };
     for (options, why) in [
-        (ScheduleOptions { how: how(Transport::Put, Protocol::Ll), ..default() }, "protocol LL with transport put"),
+        (
+            ScheduleOptions { how: how(Transport::Put, Protocol::Ll), ..default() },
+            "protocol LL with transport put",
+        ),
         (ScheduleOptions { slots: given(4), ..default() }, "`slots` without anything staged"),
         (ScheduleOptions { how: staged, slots: given(9), ..default() }, "9 slots"),
         (ScheduleOptions { how: staged, tile: given(1 << 20), ..default() }, "a tile of 1048576 bytes"),

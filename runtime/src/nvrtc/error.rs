@@ -62,7 +62,7 @@ pub enum NvrtcError {
     )]
     Wheel {
         /// What pip was asked for.
-        requirement: &'static str,
+        requirement: String,
         /// What is wrong with what it gave.
         problem: WheelProblem,
     },
@@ -221,6 +221,16 @@ pub enum Absence {
         library: PathBuf,
         /// The CUDA version of the driver.
         driver: Version,
+    },
+    /// The library is not of the version that is asked for.
+    #[error("{} is of CUDA {version}, not {wanted}", library.display())]
+    OtherVersion {
+        /// The library.
+        library: PathBuf,
+        /// Its CUDA version.
+        version: Version,
+        /// The version that is asked for.
+        wanted: Version,
     },
     /// The dynamic loader finds no such library.
     #[error("no libnvrtc.so, .so.13 or .so.12")]

@@ -38,6 +38,12 @@ pub struct Version {
     pub minor: u32,
 }
 
+/// What is fetched where nothing else is asked for.
+const USUAL: Version = Version { major: 13, minor: 0 };
+
+/// What is fetched for drivers before 580, which refuse what CUDA 13 makes.
+const OF_OLD_DRIVERS: Version = Version { major: 12, minor: 9 };
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.major, self.minor)
@@ -151,6 +157,8 @@ pub(super) struct Search {
     pub(super) kernels: Option<PathBuf>,
     /// `QUADRILLE_OFFLINE`.
     pub(super) offline: bool,
+    /// The one version that will do; any will where there is none.
+    pub(super) version: Option<Version>,
 }
 
 impl Search {
@@ -180,26 +188,39 @@ impl Search {
             driver: None,
             kernels,
             offline: var("QUADRILLE_OFFLINE").is_some_and(|value| !value.is_empty() && value != "0"),
+            version: None,
         }
     }
 
-    /// Whether the driver refuses what NVRTC 13 makes.
-    pub(super) fn has_old_driver(&self) -> bool {
-        self.driver.is_some_and(|driver| driver.major < MAJORS[0])
+    /// The version that is fetched: the one that is wanted, else one whose images the driver takes.
+    pub(super) fn fetched(&self) -> Version {
+        let has_old_driver = self.driver.is_some_and(|driver| driver.major < MAJORS[0]);
+        let usual = if has_old_driver { OF_OLD_DRIVERS } else { USUAL };
+        self.version.unwrap_or(usual)
     }
 
     /// The supported major versions, the preferred one first.
     fn majors(&self) -> [u32; 2] {
         let [newer, older] = MAJORS;
-        if self.has_old_driver() { [older, newer] } else { MAJORS }
+        if self.fetched().major == older { [older, newer] } else { MAJORS }
     }
 
     pub(super) fn find(&self) -> Result<Found, NvrtcError> {
+        let mut looked = Vec::new();
         if let Some(path) = &self.setting {
-            let wrong = |absence| NvrtcError::Setting { path: path.clone(), absence };
-            return self.in_place(Source::Setting).map_err(wrong);
+            match self.in_place(Source::Setting) {
+                // Right, but for those who want another version.
+                Err(absence @ Absence::OtherVersion { .. }) => {
+                    looked.push(Looked { source: Source::Setting, absence });
+                }
+                found_or_wrong => {
+                    let wrong = |absence| NvrtcError::Setting { path: path.clone(), absence };
+                    return found_or_wrong.map_err(wrong);
+                }
+            }
+        } else {
+            looked.push(Looked { source: Source::Setting, absence: Absence::NotSet });
         }
-        let mut looked = vec![Looked { source: Source::Setting, absence: Absence::NotSet }];
         for source in [Source::CudaHome, Source::CudaPath, Source::Loader, Source::Python, Source::Cache] {
             match self.in_place(source) {
                 Ok(found) => return Ok(found),
@@ -221,7 +242,11 @@ impl Search {
     }
 
     fn in_setting(&self, path: &Path) -> Result<Found, Absence> {
-        if path.is_dir() { self.in_folder(path, Source::Setting) } else { examine(path, Source::Setting) }
+        if path.is_dir() {
+            self.in_folder(path, Source::Setting)
+        } else {
+            self.examine(path, Source::Setting)
+        }
     }
 
     fn in_toolkit(&self, root: Option<&Path>, source: Source) -> Result<Found, Absence> {
@@ -238,7 +263,7 @@ impl Search {
         // The bare name comes first as it does in cudarc, whose loading must come to the same library.
         let names = self.majors().map(|major| format!("libnvrtc.so.{major}"));
         for name in ["libnvrtc.so"].into_iter().chain(names.iter().map(String::as_str)) {
-            match (self.loader)(name).map(|path| examine(&path, Source::Loader)) {
+            match (self.loader)(name).map(|path| self.examine(&path, Source::Loader)) {
                 Some(Ok(found)) => return Ok(found),
                 Some(Err(why)) => absence = why,
                 None => {}
@@ -263,7 +288,7 @@ impl Search {
         self.in_folders(&folders, Source::Python).unwrap_or(Err(Absence::NoWheel { folders: roots.len() }))
     }
 
-    /// The newest cached version that suits the driver.
+    /// The cached version that would be fetched, else the newest one that suits the driver.
     pub(super) fn in_cache(&self) -> Result<Found, Absence> {
         let cache = self.cache.as_deref().ok_or(Absence::NoCacheFolder)?;
         let Ok(entries) = fs::read_dir(cache) else {
@@ -273,7 +298,8 @@ impl Search {
             .filter_map(|entry| entry.ok())
             .filter_map(|entry| Some((numbers(entry.file_name().to_str()?)?, entry.path())))
             .collect();
-        versions.sort_by(|a, b| b.cmp(a));
+        let Version { major, minor } = self.fetched();
+        versions.sort_by_key(|(version, _)| Reverse((version.starts_with(&[major, minor]), version.clone())));
         let mut absence = Absence::NoLibrary { folder: cache.into() };
         for (_, folder) in versions {
             match (self.in_folder(&folder, Source::Cache), self.driver) {
@@ -309,12 +335,23 @@ impl Search {
             if !library.exists() {
                 continue;
             }
-            match examine(&library, source) {
+            match self.examine(&library, source) {
                 Ok(found) => return Ok(found),
                 Err(why) => unusable = unusable.or(Some(why)),
             }
         }
         Err(unusable.unwrap_or_else(|| Absence::NoLibrary { folder: folder.into() }))
+    }
+
+    /// Takes a file if it passes for libnvrtc and is of the version that is wanted, if one is.
+    fn examine(&self, library: &Path, source: Source) -> Result<Found, Absence> {
+        let found = examine(library, source)?;
+        match self.version {
+            Some(wanted) if wanted != found.version => {
+                Err(Absence::OtherVersion { library: found.path, version: found.version, wanted })
+            }
+            _ => Ok(found),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::{NvrtcError, WheelProblem};
-use super::find::{Found, Search, Source, numbers, wheel_folder};
+use super::find::{Found, Search, Source, Version, numbers, wheel_folder};
 use super::{load, tool};
 
 /// Time for pip to download a wheel: 90 MB over a slow line.
@@ -20,21 +20,17 @@ const UNPACK_LIMIT: Duration = Duration::from_secs(10 * 60);
 /// Temporary folders in the cache begin with this; no version does.
 const TEMPORARY: &str = ".fetching-";
 
-/// A wheel that pip can download.
-#[derive(Clone, Copy, Debug)]
-struct Wheel {
-    /// What to ask pip for.
-    requirement: &'static str,
-    /// The CUDA major version.
-    major: u32,
-    /// The size of the download in 10^6 bytes, about.
-    megabytes: u32,
+/// The size of a wheel in 10^6 bytes, about.
+const MEGABYTES: u32 = 90;
+
+/// What to ask pip for.
+fn requirement(version: Version) -> String {
+    let package = match version.major {
+        12 => "nvidia-cuda-nvrtc-cu12",
+        _ => "nvidia-cuda-nvrtc",
+    };
+    format!("{package}=={version}.*")
 }
-
-const NEW: Wheel = Wheel { requirement: "nvidia-cuda-nvrtc==13.0.*", major: 13, megabytes: 90 };
-
-/// For drivers before 580, which refuse what CUDA 13 makes.
-const OLD: Wheel = Wheel { requirement: "nvidia-cuda-nvrtc-cu12==12.9.*", major: 12, megabytes: 90 };
 
 /// What [`provide`] is about to do, where it takes time; [`fmt::Display`] words it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +43,10 @@ pub enum Progress {
     },
     /// pip downloads the wheel.
     Downloading {
+        /// The CUDA version.
+        version: Version,
         /// What pip is asked for.
-        requirement: &'static str,
+        requirement: String,
         /// The size of the download in 10^6 bytes, about.
         megabytes: u32,
         /// The cache.
@@ -77,10 +75,10 @@ impl fmt::Display for Progress {
             Progress::Waiting { cache } => {
                 write!(f, "waiting for another process that fetches libnvrtc into {}", cache.display())
             }
-            Progress::Downloading { requirement, megabytes, cache } => write!(
+            Progress::Downloading { version, requirement, megabytes, cache } => write!(
                 f,
-                "libnvrtc is not on this machine: fetching {requirement} with pip (about {megabytes} MB) into {}; \
-                 QUADRILLE_OFFLINE=1 forbids it",
+                "libnvrtc {version} is not on this machine: fetching {requirement} with pip (about {megabytes} MB) into \
+                 {}; QUADRILLE_OFFLINE=1 forbids it",
                 cache.display()
             ),
             Progress::Unpacking { wheel, bytes } => {
@@ -115,6 +113,16 @@ pub fn provide(mut progress: impl FnMut(&Progress)) -> Result<Found, NvrtcError>
     Ok(load::once(|| Search::from_env().provide(&mut progress))?.found.clone())
 }
 
+/// The libnvrtc of one version: found where [`super::find`] looks, else fetched into the cache, beside others. Loads
+/// nothing, as a process has one libnvrtc: one that is started with `QUADRILLE_NVRTC` set to its path has this one.
+///
+/// # Errors
+/// As [`provide`]; that of pip where there is no wheel of the version.
+pub fn fetch(version: Version, mut progress: impl FnMut(&Progress)) -> Result<Found, NvrtcError> {
+    // Whoever names a version knows what it is for: drivers do not matter.
+    Search { driver: None, version: Some(version), ..Search::from_env() }.provide(&mut progress)
+}
+
 impl Search {
     /// Finds, else fetches; loads nothing.
     pub(super) fn provide(&self, progress: &mut dyn FnMut(&Progress)) -> Result<Found, NvrtcError> {
@@ -142,27 +150,31 @@ impl Search {
         }
         let work = tempfile::Builder::new().prefix(TEMPORARY).tempdir_in(cache);
         let work = work.map_err(failed("create a folder in", cache))?;
-        let wheel = if self.has_old_driver() { OLD } else { NEW };
         // The folder goes with `work`, however this ends.
-        self.fetch_into(cache, work.path(), wheel, progress)
+        self.fetch_into(cache, work.path(), progress)
     }
 
     fn fetch_into(
         &self,
         cache: &Path,
         work: &Path,
-        wheel: Wheel,
         progress: &mut dyn FnMut(&Progress),
     ) -> Result<Found, NvrtcError> {
-        let Wheel { requirement, major, megabytes } = wheel;
-        progress(&Progress::Downloading { requirement, megabytes, cache: cache.into() });
+        let version = self.fetched();
+        let requirement = requirement(version);
+        progress(&Progress::Downloading {
+            version,
+            requirement: requirement.clone(),
+            megabytes: MEGABYTES,
+            cache: cache.into(),
+        });
         let pip = ["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-input"];
         let pip = pip.into_iter().chain(["--disable-pip-version-check", "--progress-bar=off", "--dest"]);
         let pip = pip.map(OsStr::new).chain([work.as_os_str(), requirement.as_ref()]).collect::<Vec<_>>();
         self.python(&pip, DOWNLOAD_LIMIT)?;
 
-        let problem = |problem| NvrtcError::Wheel { requirement, problem };
-        let (file, version) = downloaded(work)?.ok_or_else(|| problem(WheelProblem::None))?;
+        let problem = |problem| NvrtcError::Wheel { requirement: requirement.clone(), problem };
+        let (file, folder) = downloaded(work)?.ok_or_else(|| problem(WheelProblem::None))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let bytes = file.metadata().map_err(failed("read", &file))?.len();
         progress(&Progress::Unpacking { wheel: name, bytes });
@@ -173,8 +185,8 @@ impl Search {
 
         let content = |absence| problem(WheelProblem::Content(absence));
         let libraries =
-            self.in_folder(&unpacked.join(wheel_folder(major)), Source::Cache).map_err(content)?;
-        let bytes = publish(&libraries, &work.join("ready"), &cache.join(version))?;
+            self.in_folder(&unpacked.join(wheel_folder(version.major)), Source::Cache).map_err(content)?;
+        let bytes = publish(&libraries, &work.join("ready"), &cache.join(folder))?;
         let found = self.in_cache().map_err(content)?;
         progress(&Progress::Provided { found: found.clone(), bytes });
         Ok(found)

@@ -11,6 +11,7 @@ use crate::launch::Call;
 use crate::run::{Batch, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::abi::CounterKind;
+use quadrille_compiler::dtype::RedOp;
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_vgpu::Check;
 use std::sync::Arc;
@@ -82,8 +83,10 @@ fn among_kernels(define: &'static str, seed: u64) -> Result<Batch, Error> {
 #[test]
 fn a_race_names_both_accesses_and_the_buffer() {
     for seed in 0..4 {
-        // The text itself is right.
-        among_kernels("NOTHING", seed).unwrap();
+        // The text itself is right, in both calls.
+        let message = Gather::new(3).message(5);
+        let expected = message.reference(RedOp::Sum, &message.inputs(Pattern::OneHot { shift: 0 }));
+        assert_eq!(among_kernels("NOTHING", seed).unwrap().outputs, [expected.clone(), expected]);
         let failure = failure(among_kernels("FAULT_RELAXED", seed));
         let Cause::Race { first, second, target: Some(target), .. } = &failure.cause else {
             panic!("{failure}")

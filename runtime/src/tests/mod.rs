@@ -69,6 +69,8 @@ impl Gather {
             Some(Line { line: i as u32 + 1, what: what.trim().to_owned(), step: None })
         });
         Cuda {
+            slot_bytes: None,
+            tiles: None,
             entry: entry.to_owned(),
             lines: lines.collect(),
             classes: Vec::new(),
@@ -90,8 +92,8 @@ impl Gather {
     fn load_as(self, communicators: &[Communicator], shape: Shape, divisible: bool) -> Vec<Kernel> {
         provide();
         let name = format!("gather_{}", self.define.to_lowercase());
-        let mut cache = communicators[0].group.shared.cache();
-        let compiled = cache.compile(name, shape, divisible, self.cuda());
+        let shared = &communicators[0].group.shared;
+        let compiled = shared.cache().compile(shared.arch(), name, shape, divisible, self.cuda());
         let (loaded, _) = compiled.unwrap_or_else(|error| panic!("{error}"));
         communicators.iter().map(|communicator| communicator.kernel(loaded.clone())).collect()
     }

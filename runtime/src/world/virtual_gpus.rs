@@ -1,10 +1,10 @@
 //! Virtual GPUs: the only file that drives the PTX machine.
 
+use crate::communicator::FIFOS;
 use crate::error::Error;
 use crate::kernel::Loaded;
 use crate::timeline::Timeline;
 use crate::world::Options;
-use crate::communicator::FIFOS;
 use quadrille_compiler::abi::FifoLayout;
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::options::Protocol;
@@ -114,7 +114,8 @@ impl VirtualGpus {
     pub(crate) fn alloc_fifos(&mut self, rank: Rank, layout: &FifoLayout) -> Result<u64, Error> {
         let region = self.alloc(rank, layout.bytes(), 256, FIFOS, true)?;
         for (protocol, lines) in [(Protocol::Ll, Layout::Ll), (Protocol::Ll128, Layout::Ll128)] {
-            let declared = self.machine.packets(region + layout.begin(protocol), layout.part(protocol), lines);
+            let declared =
+                self.machine.packets(region + layout.begin(protocol), layout.part(protocol), lines);
             declared.map_err(|fault| Error::Machine(Box::new(fault)))?;
         }
         Ok(region)

@@ -221,3 +221,36 @@ fn races_are_looked_for_on_one_thread_only() {
     let refused = Machine::new(Config { check: Some(Check::default()), ..parallel(2, 2) }).map(drop);
     assert!(matches!(refused, Err(RequestError::Check { .. })), "{refused:?}");
 }
+
+/// Two ranks on two threads of the host count, each lane in a word of its own, and read the other's word after a fence.sc:
+/// of two stores at least one is seen by the loads behind them. Nobody waits, so that the threads meet at every distance.
+#[test]
+fn fences_keep_a_store_before_a_later_load() {
+    let body = "ld.param.u32 %r8, [role]; ld.param.u64 %rd5, [log]; xor.b32 %r9, %r8, 1; mov.u32 %r1, %tid.x;\n\
+                mul.wide.u32 %rd2, %r1, 128; add.u64 %rd1, %rd1, %rd2; mul.wide.u32 %rd2, %r1, 8;\n\
+                add.u64 %rd5, %rd5, %rd2; mul.wide.u32 %rd2, %r8, 64; add.u64 %rd3, %rd1, %rd2;\n\
+                mul.wide.u32 %rd2, %r9, 64; add.u64 %rd4, %rd1, %rd2; mov.u64 %rd6, 0;\n\
+                L: add.u64 %rd6, %rd6, 1; st.relaxed.sys.global.u64 [%rd3], %rd6; fence.sc.sys;\n\
+                ld.relaxed.sys.global.u64 %rd7, [%rd4]; add.u64 %rd5, %rd5, 256; st.global.u64 [%rd5], %rd7;\n\
+                setp.lt.u64 %p1, %rd6, 20000; @%p1 bra L;";
+    let parameters = "(.param .u64 out, .param .u32 role, .param .u64 log)";
+    let text = kernel(body).replace("(.param .u64 out)", parameters);
+    let mut g = Gpu::new(&text, parallel(2, 2));
+    let turns = 20_000;
+    let words = g.zeroed(0, "words", 32 * 128);
+    let logs = [0, 1].map(|rank| g.zeroed(rank, "log", 256 * (turns + 1)));
+    for (rank, role) in [(0, 0u32), (1, 1)] {
+        g.launch(rank, "k", 1, 32, &[&words, &role, &logs[rank]]);
+    }
+    g.run();
+    // What turn i of each lane has read is number 32 i + lane.
+    let [first, second] = logs.map(|log| g.u64s(log, 32 * (turns as usize + 1)));
+    for (number, &read) in first.iter().enumerate().skip(32) {
+        let (turn, lane) = (number / 32, number % 32);
+        // It has not seen the other's next store, so the load behind that one sees this turn's.
+        if let Some(&other) = second.get(32 * (read as usize + 1) + lane) {
+            let next = read + 1;
+            assert!(other >= turn as u64, "lane {lane}: turn {turn} saw {read}, but turn {next} saw {other}");
+        }
+    }
+}

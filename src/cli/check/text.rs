@@ -107,7 +107,9 @@ fn movement(schedule: &Schedule) -> Option<(String, String)> {
         .iter()
         .zip(totals.connections)
         .filter(|(_, connections)| *connections > 0)
-        .map(|(protocol, connections)| format!("staged by {protocol} through {}", plural(connections, "FIFO")))
+        .map(|(protocol, connections)| {
+            format!("staged by {protocol} through {}", plural(connections, "FIFO"))
+        })
         .collect();
     if moves.is_empty() {
         moves.push("put and get".to_owned());

@@ -6,7 +6,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
 use clap::{Args, ValueEnum};
-use quadrille_runtime::data::Comparison;
+use quadrille_runtime::data::{Comparison, Message};
 use quadrille_runtime::{Error, Explored, Job, LoadTimes, Policy, World, explore};
 use serde::Serialize;
 
@@ -105,13 +105,7 @@ pub(super) fn run(
     let explored = explore(world, seed..end, |world: &World| {
         let jobs: Vec<Job<'_>> = inputs.iter().map(|inputs| Job { collective, dtype, op, inputs }).collect();
         let batch = world.session()?.run_among_kernels(&jobs, [0, 0])?;
-        for (call, (expected, outputs)) in (1..).zip(expected.iter().zip(&batch.outputs)) {
-            let comparison = message.compare(expected, outputs);
-            if comparison.wrong > 0 {
-                return Err(Problem::Wrong { call, comparison });
-            }
-        }
-        Ok(())
+        first_wrong(message, &expected, &batch.outputs).map_or(Ok(()), Err)
     });
     drop(progress);
     let Explored { right, failed, .. } = explored;
@@ -143,6 +137,15 @@ pub(super) fn run(
     Err(RunFailure::Interleaving { seed, tried, problem, replay }.into())
 }
 
+/// What is wrong in the first call, counted from 1, whose result is not the reference.
+fn first_wrong(message: &Message, expected: &[Vec<Vec<u8>>], outputs: &[Vec<Vec<u8>>]) -> Option<Problem> {
+    let mut calls = (1..).zip(expected.iter().zip(outputs));
+    calls.find_map(|(call, (expected, outputs))| {
+        let comparison = message.compare(expected, outputs);
+        (comparison.wrong > 0).then_some(Problem::Wrong { call, comparison })
+    })
+}
+
 /// The command that runs one seed: the process's own, with that seed alone.
 pub(in crate::cli) fn replay(arguments: impl IntoIterator<Item = String>, seed: u64) -> String {
     let mut words = Vec::new();
@@ -164,6 +167,26 @@ pub(in crate::cli) fn replay(arguments: impl IntoIterator<Item = String>, seed: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quadrille_compiler::dtype::{DType, RedOp};
+    use quadrille_compiler::kind::{Kind, Shape};
+    use quadrille_runtime::data::Pattern;
+
+    #[test]
+    fn the_result_of_every_call_counts() {
+        let shape = Shape::new(Kind::AllReduce, 2, 1);
+        let message = Message { shape, contract: None, divisible: false, count: 5, dtype: DType::I32 };
+        let reference = |shift| message.reference(RedOp::Sum, &message.inputs(Pattern::OneHot { shift }));
+        let expected: Vec<_> = (0..3).map(reference).collect();
+        assert!(first_wrong(&message, &expected, &expected).is_none());
+        for wrong in 0..3 {
+            let mut outputs = expected.clone();
+            outputs[wrong][1][8] ^= 1;
+            let Some(Problem::Wrong { call, comparison }) = first_wrong(&message, &expected, &outputs) else {
+                panic!("call {wrong} is wrong, and nobody noticed");
+            };
+            assert_eq!((call as usize, comparison.wrong), (wrong + 1, 1));
+        }
+    }
 
     #[test]
     fn a_replay_has_the_one_seed() {

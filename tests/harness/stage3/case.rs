@@ -4,7 +4,7 @@ use crate::movement;
 use crate::traffic::{self, Traffic};
 use libtest_mimic::Failed;
 use quadrille::runtime::data::{Message, Pattern};
-use quadrille::runtime::nvrtc;
+use quadrille::runtime::nvrtc::{self, Arch};
 use quadrille::runtime::{Check, Job, Options, Policy};
 use quadrille::{Collective, DType, RedOp, World};
 use quadrille_compiler::kind::Shape;
@@ -53,6 +53,8 @@ pub(crate) struct Case {
     pub(crate) widths: Widths,
     /// Where counters begin.
     pub(crate) counted: u64,
+    /// What kernels are compiled for.
+    pub(crate) arch: Arch,
 }
 
 impl Call {
@@ -82,12 +84,12 @@ impl Call {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Case { call: Call { collective, ranks, dtype, size }, follower, seed, policy, .. } = self;
+        let Case { call: Call { collective, ranks, dtype, size }, follower, seed, policy, arch, .. } = self;
         let place = if collective.in_place { "in place" } else { "out of place" };
         let how = movement::describe(collective);
         write!(
             f,
-            "{} on {ranks} ranks, {how}, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}",
+            "{} on {ranks} ranks, {arch}, {how}, {dtype}, {place}, {size:?}, {policy:?}, seed {seed}",
             collective.name
         )?;
         if let Some(Call { collective, dtype, size, .. }) = follower {
@@ -104,10 +106,11 @@ impl Case {
 
     fn world(&self) -> Result<World, Failed> {
         nvrtc::provide(nvrtc::announce)?;
-        let Case { seed, policy, widths, counted, .. } = *self;
+        let Case { seed, policy, widths, counted, arch, .. } = *self;
         // Races are looked for, so only strong loads can be stale and no error.
         let check = Some(Check::default());
-        let options = Options { seed: Some(seed), policy, check, widths, counted, ..Options::default() };
+        let options =
+            Options { seed: Some(seed), policy, check, widths, counted, arch, ..Options::default() };
         let world = World::virtual_gpus_with(self.call.ranks, options)?;
         world.keep_kernels(nvrtc::Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/stage3")));
         Ok(world)
@@ -136,6 +139,9 @@ impl Case {
             })
             .collect();
         let batch = session.run_among_kernels(&jobs, self.call.shifts(self.seed))?;
+        if batch.outputs.len() != wanted.len() {
+            return Err(format!("{} results of {} calls", batch.outputs.len(), wanted.len()).into());
+        }
         for (number, ((_, message, inputs), outputs)) in wanted.iter().zip(&batch.outputs).enumerate() {
             let comparison = message.compare(&message.reference(RedOp::Sum, inputs), outputs);
             if comparison.wrong > 0 {

@@ -5,12 +5,14 @@
 //! - three calls in a row and a call of another program, among kernels that produce and consume, without the host between;
 //! - with loads that return any value that the memory model admits, and every race an error;
 //! - with counters that wrap on the way ([`Widths::SMALL`]), and once as shipped;
-//! - results equal to the exact reference, bytes of every directed link equal to the program's and the schedule's.
+//! - results equal to the exact reference, bytes of every directed link equal to the program's and the schedule's;
+//! - for the architecture that virtual GPUs have by default, and in brief for others and by other NVRTCs ([`compilers`]).
 //!
 //! One seed a case. `cargo test --test stage3 -- --ignored` covers pairs for each program alone, with several seeds a case:
 //! `QUADRILLE_SEEDS` says how many.
 
 mod case;
+mod compilers;
 mod cover;
 #[path = "../files.rs"]
 mod files;
@@ -18,9 +20,10 @@ mod movement;
 mod traffic;
 
 use case::{Call, Case, SIZES};
-use movement::MOVEMENTS;
 use files::runs;
 use libtest_mimic::{Arguments, Failed, Trial};
+use movement::MOVEMENTS;
+use quadrille::runtime::Options;
 use quadrille::{Collective, DType};
 use quadrille_compiler::widths::Widths;
 use std::process::ExitCode;
@@ -34,25 +37,31 @@ const SEEDS: u64 = 10;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let mut trials = vec![Trial::test("cover", cover::covers_all_pairs)];
-    match files::programs() {
-        Ok(programs) => trials.extend(self::trials(&programs)),
-        Err(problem) => trials.push(Trial::test("programs", move || Err(problem.into()))),
-    }
+    let trials = match (files::programs(), compilers::own()) {
+        (Ok(programs), None) => trials(&programs),
+        (Ok(programs), Some(version)) => {
+            compilers::of_one(&Subject::all(&programs, &compilers::RANKS), &version)
+        }
+        (Err(problem), _) => vec![Trial::test("programs", move || Err(problem.into()))],
+    };
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 /// A program with one of its schedules, and where it can be called.
+#[derive(Clone)]
 struct Subject {
     /// As it is written, and called the other way.
     ways: [Collective; 2],
     name: String,
+    /// World sizes.
+    sizes: &'static [u32],
     /// By way and world size.
     runs: [Vec<bool>; 2],
 }
 
 impl Subject {
-    fn all(programs: &[Collective]) -> Vec<Subject> {
+    /// Those that run on any of these world sizes.
+    fn all(programs: &[Collective], sizes: &'static [u32]) -> Vec<Subject> {
         let mut subjects = Vec::new();
         for collective in programs {
             for schedule in 0..collective.schedules.len().max(1) {
@@ -62,7 +71,7 @@ impl Subject {
                     0 => collective.name.clone(),
                     _ => format!("{}::schedule_{schedule}", collective.name),
                 };
-                subjects.push(Subject { ways, name, runs: [Vec::new(), Vec::new()] });
+                subjects.push(Subject { ways, name, sizes, runs: [Vec::new(), Vec::new()] });
             }
         }
         // Proofs are what takes time.
@@ -72,8 +81,8 @@ impl Subject {
                 let [written, other] = &subject.ways;
                 // One that is wrong as it is written says so in its trial; not every one can be called otherwise.
                 let otherwise = |ranks| other.program(ranks).is_ok() && runs(other, ranks);
-                subject.runs =
-                    [RANKS.map(|ranks| runs(written, ranks)).to_vec(), RANKS.map(otherwise).to_vec()];
+                let on_all = |runs: &dyn Fn(u32) -> bool| sizes.iter().map(|&ranks| runs(ranks)).collect();
+                subject.runs = [on_all(&|ranks| runs(written, ranks)), on_all(&otherwise)];
             }
         };
         std::thread::scope(|scope| {
@@ -87,7 +96,7 @@ impl Subject {
     /// The call of a case: values of world size, element type, way, size and movement.
     fn call(&self, number: usize, [ranks, dtype, way, size, movement]: [usize; 5]) -> Call {
         let collective = MOVEMENTS[movement].of(&self.ways[way]);
-        let ranks = RANKS[ranks];
+        let ranks = self.sizes[ranks];
         let root = if collective.kind.rooted() { number as u32 % ranks } else { collective.root };
         let collective = collective.rooted(root);
         Call { collective, ranks, dtype: DType::ALL[dtype], size: SIZES[size] }
@@ -95,10 +104,9 @@ impl Subject {
 }
 
 fn trials(programs: &[Collective]) -> Vec<Trial> {
-    let subjects = Subject::all(programs);
+    let subjects = Subject::all(programs, &RANKS);
     let policies = case::POLICIES.len();
-    let factors =
-        [subjects.len(), RANKS.len(), DType::ALL.len(), 2, SIZES.len(), policies, MOVEMENTS.len()];
+    let factors = [subjects.len(), RANKS.len(), DType::ALL.len(), 2, SIZES.len(), policies, MOVEMENTS.len()];
     let cases = cover::pairwise(&factors, |case| subjects[case[0]].runs[case[3]][case[1]]);
     let calls: Vec<Call> = cases
         .iter()
@@ -106,7 +114,8 @@ fn trials(programs: &[Collective]) -> Vec<Trial> {
         .map(|(number, case)| subjects[case[0]].call(number, [case[1], case[2], case[3], case[4], case[6]]))
         .collect();
     let calls = Arc::new(calls);
-    let mut trials = Vec::new();
+    let mut trials = vec![Trial::test("cover", cover::covers_all_pairs)];
+    trials.extend(compilers::trials());
     for (index, subject) in subjects.iter().enumerate() {
         let own: Vec<(usize, usize)> = cases
             .iter()
@@ -133,6 +142,7 @@ fn trials(programs: &[Collective]) -> Vec<Trial> {
                 policy: case::POLICIES[number % policies],
                 widths: Widths::default(),
                 counted: u64::MAX - number as u64 % 3,
+                arch: Options::default().arch,
             };
             let name = format!("shipped::{}", subject.name);
             trials.push(Trial::test(name, move || shipped.run()));
@@ -153,6 +163,7 @@ fn case(all: &[Call], number: usize, policy: usize) -> Result<(), Failed> {
         policy: case::POLICIES[policy],
         widths: Widths::SMALL,
         counted: u64::MAX - number as u64 % 3,
+        arch: Options::default().arch,
         call,
     };
     case.run()
@@ -162,7 +173,7 @@ fn case(all: &[Call], number: usize, policy: usize) -> Result<(), Failed> {
 fn long(subject: &Subject) -> Trial {
     let runs = subject.runs.clone();
     let factors = [RANKS.len(), DType::ALL.len(), 2, SIZES.len(), case::POLICIES.len(), MOVEMENTS.len()];
-    let this = Subject { ways: subject.ways.clone(), name: subject.name.clone(), runs: runs.clone() };
+    let this = subject.clone();
     let name = format!("long::{}", subject.name);
     let run = move || {
         let seeds = std::env::var("QUADRILLE_SEEDS").ok().map_or(Ok(SEEDS), |seeds| seeds.parse())?;
@@ -176,6 +187,7 @@ fn long(subject: &Subject) -> Trial {
                     policy: case::POLICIES[case[4]],
                     widths: Widths::SMALL,
                     counted: u64::MAX - seed % 3,
+                    arch: Options::default().arch,
                 };
                 case.run()?;
             }

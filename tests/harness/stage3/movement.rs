@@ -43,7 +43,6 @@ pub(crate) fn describe(collective: &Collective) -> String {
     let ScheduleOptions { how, tile, .. } = collective.options();
     let transport = how.transport.map(|given| given.value.name());
     let protocol = how.protocol.map(|given| given.value.name());
-    let words: Vec<&str> =
-        [transport, protocol, tile.map(|_| "tiles")].into_iter().flatten().collect();
+    let words: Vec<&str> = [transport, protocol, tile.map(|_| "tiles")].into_iter().flatten().collect();
     if words.is_empty() { "as written".to_owned() } else { words.join(", ") }
 }

@@ -97,7 +97,8 @@ impl Traffic {
                                     Operand::Message(message) => {
                                         let named = message.number == 0 && tile_number == 0;
                                         let connection = message.connection;
-                                        let line = self.message(&connection, fifos.number(&connection), bytes);
+                                        let line =
+                                            self.message(&connection, fifos.number(&connection), bytes);
                                         let bytes = line + if named { FLAG } else { 0 };
                                         self.bytes.add(place.rank, connection.reader.rank, bytes);
                                     }

@@ -21,6 +21,7 @@ pub(super) fn bare() -> Search {
         driver: None,
         kernels: None,
         offline: false,
+        version: None,
     }
 }
 

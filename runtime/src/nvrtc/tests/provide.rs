@@ -46,7 +46,7 @@ fn an_empty_cache_gets_the_two_libraries_and_nothing_else() {
     assert_eq!(
         downloading.to_string(),
         format!(
-            "libnvrtc is not on this machine: fetching nvidia-cuda-nvrtc==13.0.* with pip (about 90 MB) into {}; \
+            "libnvrtc 13.0 is not on this machine: fetching nvidia-cuda-nvrtc==13.0.* with pip (about 90 MB) into {}; \
              QUADRILLE_OFFLINE=1 forbids it",
             cache.display()
         )
@@ -92,6 +92,45 @@ fn an_old_driver_gets_cuda_12() {
     assert_eq!(found.path, root.path().join("cache/12.9.86/libnvrtc.so.12"));
     let downloads = fs::read_to_string(root.path().join("cache/downloads")).unwrap();
     assert_eq!(downloads, "nvidia-cuda-nvrtc==13.0.*\nnvidia-cuda-nvrtc-cu12==12.9.*\n");
+}
+
+/// A version that is asked for is found or fetched beside the others, and does not take the usual one's place.
+#[test]
+fn one_version_is_fetched_beside_others() {
+    let root = TempDir::new().unwrap();
+    let cache = root.path().join("cache");
+    let usual = machine(root.path(), "quick");
+    provide(&usual).0.unwrap();
+    // Also where a setting, which is right, names another version.
+    let setting = Some(cache.join("13.0.88"));
+    let wants = |major, minor| {
+        let version = Some(Version { major, minor });
+        Search { version, setting: setting.clone(), ..usual.clone() }
+    };
+    for (wanted, path) in [
+        (wants(13, 5), "13.5.37/libnvrtc.so.13"),
+        (wants(12, 9), "12.9.86/libnvrtc.so.12"),
+        (wants(13, 0), "13.0.88/libnvrtc.so.13"),
+    ] {
+        for first in [path != "13.0.88/libnvrtc.so.13", false] {
+            let (found, progress) = provide(&wanted);
+            let found = found.unwrap();
+            assert_eq!((found.path, Some(found.version)), (cache.join(path), wanted.version));
+            assert_eq!(!progress.is_empty(), first, "{progress:?}");
+        }
+    }
+    assert_eq!(entries(&cache), [".lock", "12.9.86", "13.0.88", "13.5.37", "downloads"]);
+    assert_eq!(provide(&usual).0.unwrap().version, Version { major: 13, minor: 0 });
+    let old = Search { driver: Some(Version { major: 12, minor: 8 }), ..usual.clone() };
+    assert_eq!(provide(&old).0.unwrap().version, Version { major: 12, minor: 9 });
+
+    let error = provide(&Search { offline: true, ..wants(13, 4) }).0.unwrap_err().to_string();
+    let other =
+        format!("QUADRILLE_NVRTC: {}/13.0.88/libnvrtc.so.13 is of CUDA 13.0, not 13.4\n", cache.display());
+    assert!(error.contains(&other) && error.contains("QUADRILLE_OFFLINE forbids"), "{error}");
+    // A wrong setting is an error for this, too.
+    let gone = Search { setting: Some(root.path().join("gone")), ..wants(13, 5) };
+    assert!(matches!(provide(&gone).0, Err(NvrtcError::Setting { .. })));
 }
 
 #[test]

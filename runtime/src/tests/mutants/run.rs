@@ -1,17 +1,21 @@
 //! A mutated text, run.
 
 use crate::chain::Link;
-use crate::data::{Message, Pattern};
+use crate::communicator::Window;
+use crate::data::{self, Message, Pattern};
 use crate::error::Error;
 use crate::failure::Cause;
 use crate::kernel::Kernel;
+use crate::launch::Call;
 use crate::nvrtc;
+use crate::run::Session;
 use crate::tests::provide;
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
+use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::kind::Shape;
 use quadrille_compiler::widths::Widths;
 use quadrille_vgpu::{Check, Fault, Policy};
@@ -29,6 +33,9 @@ pub(super) struct Program {
     /// Of each of the calls.
     messages: Vec<(Message, Vec<Vec<u8>>)>,
 }
+
+/// What is said where kernels have found that not all ranks make the same call.
+const MISMATCH: &str = "mismatch";
 
 /// What is said of a text that no kernel can be made of.
 pub(super) const NO_KERNEL: &str = "no kernel";
@@ -48,16 +55,12 @@ const LIMIT: u64 = 50_000_000;
 impl Program {
     /// The program of the file of that name.
     pub(super) fn new(name: &str, ranks: u32) -> Program {
-        let found = Self::found(ranks).into_iter().find(|program| program.name == name);
+        let found = Self::all(&[ranks]).into_iter().find(|program| program.name == name);
         found.unwrap_or_else(|| panic!("there is no program {name} for {ranks} ranks"))
     }
 
-    /// Every program of the tree that runs on so many ranks.
-    pub(super) fn all(ranks: u32) -> Vec<Program> {
-        Self::found(ranks)
-    }
-
-    fn found(ranks: u32) -> Vec<Program> {
+    /// Every program of the tree that runs on any of these numbers of ranks, on the first that it runs on.
+    pub(super) fn all(sizes: &[u32]) -> Vec<Program> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut programs = Vec::new();
         for folder in ["examples", "tests/programs"] {
@@ -68,7 +71,11 @@ impl Program {
             for file in files {
                 let text = std::fs::read_to_string(&file).unwrap();
                 let collectives = quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap();
-                programs.extend(collectives.iter().filter_map(|collective| Self::of(collective, ranks)));
+                programs.extend(
+                    collectives
+                        .iter()
+                        .filter_map(|collective| sizes.iter().find_map(|&ranks| Self::of(collective, ranks))),
+                );
             }
         }
         programs
@@ -94,28 +101,11 @@ impl Program {
 
     /// Runs the calls with another text in one interleaving; `None` if nothing is wrong.
     pub(super) fn run(&self, text: &str, seed: u64) -> Option<Verdict> {
-        provide();
-        let options = Options {
-            seed: Some(seed),
-            check: Some(Check::default()),
-            policy: [Policy::Random, Policy::RoundRobin][(seed % 2) as usize],
-            widths: Widths::SMALL,
-            // The second of the three calls wraps.
-            counted: u64::MAX - 1,
-            instruction_limit: Some(LIMIT),
-            ..Options::default()
-        };
-        let world = World::virtual_gpus_with(self.shape.ranks, options).unwrap();
-        world.keep_kernels(cache());
-        let session = world.session().unwrap();
-        let cuda = Cuda { text: text.to_owned(), ..self.cuda.clone() };
-        let compiled = world.shared.cache().compile(self.name.clone(), self.shape, self.divisible, cuda);
-        let loaded = match compiled {
-            Ok((loaded, _)) => loaded,
-            Err(error) => return Some(format!("{NO_KERNEL}: {error}")),
-        };
-        let kernels: Vec<Kernel> =
-            session.communicators().iter().map(|communicator| communicator.kernel(loaded.clone())).collect();
+        let (session, kernels) =
+            match self.load(text, seed, [Policy::Random, Policy::RoundRobin][(seed % 2) as usize]) {
+                Ok(loaded) => loaded,
+                Err(error) => return Some(format!("{NO_KERNEL}: {error}")),
+            };
         let links: Vec<Link<'_>> =
             self.messages.iter().map(|(_, inputs)| Link { kernels: kernels.clone(), inputs }).collect();
         let batch = match session.chain(&links, SHIFTS[(seed / 2 % 2) as usize]) {
@@ -130,6 +120,82 @@ impl Program {
         }
         None
     }
+
+    /// Runs a call in which one rank has another count than the others, on windows whose inputs are written as far as
+    /// each rank's own count goes; `None` if the kernels find that out before one of them reads further.
+    pub(super) fn run_unlike(&self, text: &str, seed: u64) -> Option<Verdict> {
+        let (session, kernels) = match self.load(text, seed, Policy::Adversarial) {
+            Ok(loaded) => loaded,
+            Err(error) => return Some(format!("{NO_KERNEL}: {error}")),
+        };
+        let counts = self.messages.iter().map(|(message, _)| message.count);
+        let most = counts.max().unwrap_or(0) * DTYPE.bytes() as u64;
+        let ranks = u64::from(self.shape.ranks);
+        let odd_has_more = (seed / ranks).is_multiple_of(2);
+        let mut windows = Vec::new();
+        for (rank, kernel) in kernels.iter().enumerate() {
+            let is_odd = rank as u64 == seed % ranks;
+            let (message, inputs) = &self.messages[if is_odd == odd_has_more { 0 } else { COUNTS.len() - 1 }];
+            let unit = message.count * DTYPE.bytes() as u64;
+            let passed = self.shape.buffers().iter().filter(|&&buffer| buffer != Buffer::Scratch);
+            let views: Vec<Window> = passed
+                .map(|&buffer| {
+                    let units = (0..self.shape.ranks).map(|rank| self.shape.units(buffer, Rank(rank)));
+                    let units = u64::from(units.max().unwrap_or(0));
+                    let window = session.communicators()[rank].alloc(units * most).unwrap();
+                    let view = window.slice(0..units * unit).unwrap();
+                    if buffer != Buffer::Output {
+                        for (to, from) in data::placement(&self.shape, Rank(rank as u32)) {
+                            let (to, from) = (u64::from(to) * unit, u64::from(from) * unit);
+                            let part = &inputs[rank][from as usize..(from + unit) as usize];
+                            view.slice(to..to + unit).unwrap().write(part).unwrap();
+                        }
+                    }
+                    view
+                })
+                .collect();
+            let call = match &views[..] {
+                [data] => Call::in_place(data, message.count),
+                views => Call::out_of_place(&views[0], &views[1], message.count),
+            };
+            kernel.enqueue(call).unwrap();
+            windows.push(views);
+        }
+        match session.synchronize() {
+            Ok(_) => Some("unlike calls: not noticed".to_owned()),
+            Err(error) => {
+                let verdict = verdict(&error);
+                (verdict != MISMATCH).then(|| format!("unlike calls: {verdict}"))
+            }
+        }
+    }
+
+    /// Kernels of another text on a world of one interleaving.
+    fn load(&self, text: &str, seed: u64, policy: Policy) -> Result<(Session, Vec<Kernel>), Error> {
+        provide();
+        let options = Options {
+            seed: Some(seed),
+            check: Some(Check::default()),
+            policy,
+            widths: Widths::SMALL,
+            // The second of the three calls wraps.
+            counted: u64::MAX - 1,
+            instruction_limit: Some(LIMIT),
+            ..Options::default()
+        };
+        let world = World::virtual_gpus_with(self.shape.ranks, options).unwrap();
+        world.keep_kernels(cache());
+        let session = world.session().unwrap();
+        let cuda = Cuda { text: text.to_owned(), ..self.cuda.clone() };
+        let mut kernels = world.shared.cache();
+        let name = self.name.clone();
+        let compiled = kernels.compile(world.options().arch, name, self.shape, self.divisible, cuda);
+        drop(kernels);
+        let (loaded, _) = compiled?;
+        let kernels =
+            session.communicators().iter().map(|communicator| communicator.kernel(loaded.clone())).collect();
+        Ok((session, kernels))
+    }
 }
 
 fn verdict(error: &Error) -> Verdict {
@@ -140,7 +206,7 @@ fn verdict(error: &Error) -> Verdict {
             Fault::Race(race) => format!("race: {:?}", race.reason),
             _ => "slot-reuse".to_owned(),
         },
-        Cause::Mismatch { .. } => "mismatch".to_owned(),
+        Cause::Mismatch { .. } => MISMATCH.to_owned(),
         Cause::Kernel { fault, .. } => match &**fault {
             Fault::InstructionLimit { .. } => "hang: goes on for ever".to_owned(),
             fault => fault.to_string().split([':', ',']).next().unwrap_or_default().to_owned(),
