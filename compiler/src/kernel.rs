@@ -185,6 +185,30 @@ pub enum Operand {
         /// Which one of this tile, from 0.
         number: u32,
     },
+    /// Chunks of every rank's buffer, through the switch.
+    Multicast {
+        /// Which buffer.
+        buffer: Buffer,
+        /// First chunk.
+        start: Formula,
+        /// Number of chunks.
+        len: u32,
+    },
+}
+
+impl Operand {
+    /// Chunks moved.
+    pub fn len(&self) -> u32 {
+        match self {
+            Operand::Memory { len, .. } | Operand::Multicast { len, .. } => *len,
+            Operand::Message { .. } => 1,
+        }
+    }
+
+    /// Never: an operand has at least one chunk.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// Builds the kernel of a proved schedule.
@@ -222,6 +246,17 @@ impl Kernel {
     pub fn has_lines(&self) -> bool {
         let credits = self.classes.iter().flat_map(|class| &class.links).map(|links| links.kind);
         credits.into_iter().any(|kind| matches!(kind, CounterKind::Credit(Protocol::Ll | Protocol::Ll128)))
+    }
+
+    /// Whether it moves through the switch.
+    pub fn has_multicast(&self) -> bool {
+        let mut steps = self.classes.iter().flat_map(|class| &class.steps);
+        steps.any(|step| match &step.action {
+            KernelAction::Move { sources, dests, .. } => {
+                sources.iter().chain(dests).any(|operand| matches!(operand, Operand::Multicast { .. }))
+            }
+            _ => false,
+        })
     }
 
     /// The most signals of one counter in a tile, or a call where there are none.
@@ -320,6 +355,10 @@ impl Formulas {
                     f.write_str(&if *len > 1 { format!("; {len}]") } else { "]".to_owned() })?;
                 }
                 Operand::Message { link, number, .. } => write!(f, "slot {link}[{number}]")?,
+                Operand::Multicast { buffer, start, len } => {
+                    write!(f, "multimem {buffer}[..][{}", start.text(self.ranks))?;
+                    f.write_str(&if *len > 1 { format!("; {len}]") } else { "]".to_owned() })?;
+                }
             }
         }
         Ok(())
@@ -336,7 +375,8 @@ impl Formulas {
                 self.runs(f, runs, "+")
             }
             KernelAction::Move { sources, dests, size_of, scaling } => {
-                f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
+                let combines = sources.len() > 1 || matches!(sources[..], [Operand::Multicast { .. }]);
+                f.write_str(if combines { "reduce " } else { "copy " })?;
                 self.operands(f, sources, " + ")?;
                 if scaling.completes {
                     f.write_str(" / RANKS")?;
@@ -347,7 +387,9 @@ impl Formulas {
                 f.write_str(" -> ")?;
                 self.operands(f, dests, ", ")?;
                 let sized = |operand: &Operand| match operand {
-                    Operand::Memory { buffer, .. } => *buffer != Buffer::Scratch,
+                    Operand::Memory { buffer, .. } | Operand::Multicast { buffer, .. } => {
+                        *buffer != Buffer::Scratch
+                    }
                     Operand::Message { .. } => false,
                 };
                 if sources.iter().chain(dests).any(sized) {

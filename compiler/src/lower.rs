@@ -24,11 +24,13 @@ mod synchronize;
 use crate::abi::{FIFOS, SLOTS};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
-use crate::options::{Protocol, ScheduleOptions};
+use crate::options::{Protocol, ScheduleOptions, Transport};
 use crate::program::{Op, Program};
 use crate::schedule::Schedule;
+use crate::transport::transport;
 use crate::widths::Widths;
 use arrange::Frame;
+use divide::Means;
 use std::collections::BTreeMap;
 
 /// What lowering saved.
@@ -65,15 +67,19 @@ pub fn planned(
     if !findings.is_empty() {
         return Err(findings);
     }
-    let staged = |op: &Op| {
+    let means = |op: &Op| {
         let how = &program.statements[op.statement.0 as usize].how;
-        divide::staging(how, options, domain.symmetric)
+        match divide::staging(how, options, domain.symmetric) {
+            Some(protocol) => Means::Staged(protocol),
+            None if domain.multicast && transport(options, how) == Some(Transport::Multimem) => Means::Switch,
+            None => Means::Direct,
+        }
     };
-    let any_staged = program.ops.iter().any(|op| staged(op).is_some());
+    let any_staged = program.ops.iter().any(|op| matches!(means(op), Means::Staged(_)));
     let tile = options.tile.map(|given| given.value);
     let tile = if any_staged { Some(tile.unwrap_or(Widths::SLOT_BYTES)) } else { tile };
     let slots = options.slots.filter(|_| tile.is_some()).map_or(SLOTS, |given| given.value);
-    let divided = divide::divide(program, staged, tile.is_some());
+    let divided = divide::divide(program, means, tile.is_some());
     let before = divided.list.len();
     let tasks = fuse::fuse(program, divided);
     if let Some(finding) = too_many_ends(program, &tasks) {

@@ -313,12 +313,14 @@ fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String
             }
         })
         .collect();
-    if any_start {
+    let code = if any_start {
         format!("{{\n  bool failed = false;\n{polls}  if (leave(failed)) return;\n}}\n")
     } else if step + 1 == class.steps.len() && kernel.tile.is_none() {
         // The kernel ends when all threads have: those that waited, too.
         polls
     } else {
         format!("{polls}block_sync();\n")
-    }
+    };
+    // What others stored by the one way may be read by the other, here or by the next kernel.
+    code + if kernel.has_multicast() { "alias_fence();\n" } else { "" }
 }

@@ -3,7 +3,7 @@
 use super::{Class, End, Kernel, KernelAction, LinkRun, Operand};
 use crate::abi::CounterKind;
 use crate::ids::{Place, Rank, Slice, ThreadBlock};
-use crate::schedule::{self, Action, Arrival, Connection, Counter, Message};
+use crate::schedule::{self, Action, Arrival, Connection, Counter, Message, Multicast};
 use rustc_hash::FxHashMap;
 
 /// A block as the kernel has it.
@@ -63,6 +63,14 @@ impl Kernel {
                     start: start.evaluate(ranks, member, at, 0),
                     len: *len,
                 })),
+                Operand::Multicast { buffer, start, len } => {
+                    Some(schedule::Operand::Multicast(Multicast {
+                        buffer: *buffer,
+                        start: start.evaluate(ranks, member, at, 0),
+                        len: *len,
+                        ranks,
+                    }))
+                }
                 Operand::Message { protocol, link, number } => {
                     let credit = links.get(*link as usize)?.0;
                     let connection = credit.connection()?;

@@ -175,6 +175,7 @@ impl<'a> Fifos<'a> {
     fn operand(&self, end: &End) -> Operand {
         match end {
             End::Memory(slice) => Operand::Memory(*slice),
+            End::Multicast(multicast) => Operand::Multicast(*multicast),
             End::Message(message) => Operand::Message(Message {
                 connection: Fifos::connection(self.wire(*message)),
                 number: self.number[*message as usize],

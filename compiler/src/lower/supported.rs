@@ -1,6 +1,6 @@
 //! Schedule options that cannot be carried out.
 
-use super::divide::staging;
+use super::divide::{multicast, staging};
 use crate::abi::SLOTS;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::domain::Domain;
@@ -28,6 +28,7 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
             refuse(loc, format!("`{name} = {value}`"));
         }
     }
+    switched(program, options, &mut findings);
     fifos(program, options, domain.symmetric, &mut findings);
     protocols(program, options, &mut findings);
     let cap = cap(domain, options);
@@ -61,6 +62,27 @@ fn unbuilt(how: &How, refuse: &mut impl FnMut(Loc, String)) {
         |transport: &Given<Transport>| matches!(transport.value, Transport::Multimem | Transport::Bulk);
     if let Some(given) = how.transport.filter(unbuilt) {
         refuse(given.loc, format!("transport {}", given.value));
+    }
+}
+
+/// Operations that the switch has no part in, of statements that ask for it.
+fn switched(program: &Program, options: &ScheduleOptions, findings: &mut Vec<Diagnostic>) {
+    let ranks = program.shape.ranks;
+    let mut seen = Vec::new();
+    for op in &program.ops {
+        let statement = &program.statements[op.statement.0 as usize];
+        let asked = statement.how.transport.or(options.how.transport);
+        let Some(given) = asked.filter(|given| given.value == Transport::Multimem) else { continue };
+        let of_all = [&op.sources[..], &op.dests[..]].into_iter().any(|side| multicast(side, ranks).is_some());
+        if ranks == 1 || of_all || seen.contains(&op.statement) {
+            continue;
+        }
+        seen.push(op.statement);
+        findings.push(
+            Diagnostic::new(Check::Unsupported, given.loc, "nothing that the switch could do".to_owned())
+                .note(format!("`{}` at {} neither combines nor stores one chunk of every rank", statement.text, statement.loc))
+                .help("write `reduce(buffer[..][c])` or `buffer[..][c] = ..`, or leave multimem out here"),
+        );
     }
 }
 

@@ -88,12 +88,15 @@ impl Traffic {
                                 Some(tile) => whole.saturating_sub(tile_number * tile).min(tile),
                                 None => whole,
                             };
-                            for source in sources.iter().filter_map(Operand::memory) {
+                            // The switch is not seen: what it does counts for each rank whose memory it reaches.
+                            for source in sources.iter().flat_map(Operand::slices) {
                                 self.bytes.add(source.rank, place.rank, bytes);
                             }
                             for dest in dests {
                                 match dest {
-                                    Operand::Memory(slice) => self.bytes.add(place.rank, slice.rank, bytes),
+                                    Operand::Memory(_) | Operand::Multicast(_) => dest
+                                        .slices()
+                                        .for_each(|slice| self.bytes.add(place.rank, slice.rank, bytes)),
                                     Operand::Message(message) => {
                                         let named = message.number == 0 && tile_number == 0;
                                         let connection = message.connection;
