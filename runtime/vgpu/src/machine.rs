@@ -265,7 +265,7 @@ impl Machine {
     /// allocation, or when it is freed itself.
     ///
     /// # Errors
-    /// No live allocation at the address, more than 127 aliases, or no room.
+    /// No live allocation at the address, more than 63 aliases, or no room.
     pub fn alias(&mut self, address: u64) -> Result<u64, RequestError> {
         self.memory.alias(address)
     }

@@ -9,7 +9,7 @@ use std::fmt;
 use crate::block::Block;
 use crate::clock::Clock;
 use crate::error::{AccessKind, Fault, Place, Space};
-use crate::isa::{Access, Function, Order, ProxyKind, Scope};
+use crate::isa::{Access, Function, Multimem, Order, ProxyKind, Scope};
 use crate::memory::{AllocationId, Bytes, Memory};
 use crate::model::Model;
 use crate::regs::{LANES, Lanes, Reg, Regs};
@@ -52,9 +52,21 @@ pub(crate) struct Touch<'e> {
     pub(crate) mask: u32,
     /// The allocation, for global memory.
     pub(crate) allocation: Option<AllocationId>,
+    /// By which of the multicast ranges over the allocation, from 1.
+    pub(crate) way: Option<u8>,
     /// Its bytes, or the block's, and the address of offset 0.
     pub(crate) bytes: &'e Bytes,
     pub(crate) origin: u64,
+}
+
+/// Lanes of a warp have accessed one multicast range.
+#[derive(Clone, Copy)]
+pub(crate) struct Multicast<'e> {
+    pub(crate) site: Site<'e>,
+    pub(crate) instruction: &'e Multimem,
+    pub(crate) mask: u32,
+    /// Ranks, and where the lanes' addresses lie on each.
+    pub(crate) members: &'e [(usize, Lanes<u64>)],
 }
 
 /// What warps do besides accesses.
@@ -103,6 +115,8 @@ pub(crate) trait Observer: fmt::Debug + Send {
     /// value of the vector in the first one; registers that an instruction does not have are `NO_REG`. Says whether the
     /// observer has replaced any.
     fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault>;
+    /// Lanes have accessed a multicast range; every rank's part has been touched and done before.
+    fn multicast(&mut self, _: &Multicast<'_>) {}
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault>;
     fn block_starts(&mut self, block: &Block);
     fn block_ends(&mut self, block: &Block);
@@ -145,6 +159,10 @@ impl Observer for Observers {
 
     fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
         self.each().try_fold(false, |replaced, observer| Ok(replaced | observer.done(touch, regs, to)?))
+    }
+
+    fn multicast(&mut self, multicast: &Multicast<'_>) {
+        self.each().for_each(|observer| observer.multicast(multicast));
     }
 
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {

@@ -10,7 +10,7 @@ use crate::exec::Context;
 use crate::hang::{Poll, Read, Watcher};
 use crate::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function, Order};
 use crate::memory::{
-    AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
+    AllocationId, Bytes, LOCAL_WINDOW, Member, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
 };
 use crate::observe::{Site, Touch};
 use crate::regs::{ALL, LANES, Lanes, NO_REG, Reg, Regs};
@@ -103,7 +103,8 @@ impl MemoryOp<'_, '_> {
         let lane = mask.trailing_zeros();
         let at = addresses(regs, m.address)[lane as usize];
         let bytes = m.access.bytes();
-        if let Some(&address) = self.cx.memory.members(at, bytes).ok().as_ref().and_then(|m| m.first()) {
+        let members = self.cx.memory.members(at, bytes).map(|(members, _)| members).unwrap_or_default();
+        if let Some(&Member { address, .. }) = members.first() {
             let (function, pc) = (self.number, self.pc);
             self.watcher.note(Read { function, pc, lane, space: Space::Global, address, bytes });
         }
@@ -201,7 +202,19 @@ impl MemoryOp<'_, '_> {
         let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
             let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));
             let origin = origin.wrapping_sub(window);
-            f(&Touch { site, kind, access, space: seen_space, addresses, mask, allocation, bytes, origin })
+            let way = None;
+            f(&Touch {
+                site,
+                kind,
+                access,
+                space: seen_space,
+                addresses,
+                mask,
+                allocation,
+                way,
+                bytes,
+                origin,
+            })
         };
         if let Some(observer) = &mut observed {
             touched(&mut |touch| observer.touch(touch))?;

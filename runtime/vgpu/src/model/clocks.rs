@@ -174,7 +174,9 @@ impl Clocks {
         let ended = |view: &mut Knowledge| {
             view.add_launches(home.rank, home.launch + 1, |block| homes[block as usize]);
         };
+        // The end of a kernel stands for fences of all proxies.
         ended(&mut end.known);
+        [Proxy::Async, Proxy::Alias].into_iter().for_each(|proxy| ended(end.fenced_mut(proxy)));
         self.ends[home.rank as usize] = end;
     }
 
@@ -478,17 +480,19 @@ impl Clocks {
         }
     }
 
+    /// Whether a lane knows what `lanes` did at a moment by the program order and the barriers of its block and warp.
+    pub(crate) fn knows_by_block(&self, who: Who, lane: usize, moment: Moment, lanes: u32) -> bool {
+        let block = &self.blocks[who.block as usize];
+        let own = || block.warps[who.warp as usize].lanes.knows(lane, lanes, moment.time);
+        moment.block == who.block && (moment.phase < block.phase || moment.warp == who.warp && own())
+    }
+
     /// Whether a lane knows what `lanes` did at a moment.
     pub(crate) fn knows(&self, who: Who, lane: usize, moment: Moment, lanes: u32) -> bool {
         let block = &self.blocks[who.block as usize];
         let warp = &block.warps[who.warp as usize];
-        if moment.block == who.block {
-            if moment.phase < block.phase {
-                return true;
-            }
-            if moment.warp == who.warp && warp.lanes.knows(lane, lanes, moment.time) {
-                return true;
-            }
+        if self.knows_by_block(who, lane, moment, lanes) {
+            return true;
         }
         let home = self.blocks[moment.block as usize].home;
         // What it did itself it knows.
@@ -523,23 +527,42 @@ impl Clocks {
     pub(crate) fn relation(&self, who: Who, old: &Stamp, new: &Stamp) -> Relation {
         let lane = new.lanes.trailing_zeros() as usize;
         let moment = self.moment(old.epoch);
-        let ordered = match between(old.path, new.path) {
-            None => self.knows(who, lane, moment, old.lanes),
-            Some(proxy) => self.fenced(who, lane, moment, old.lanes, proxy),
-        };
-        if ordered {
+        if self.precedes(who, lane, (moment, old.lanes), old.path, new.path) {
             return Relation::Before;
         }
         if !old.how.writes() && !new.how.writes() {
             return Relation::Apart;
         }
-        let strong = old.how.strong()
+        // Of two ways, a fence is missing if the other access is known: what a read has seen it has seen.
+        let unknown =
+            || !old.how.writes() || old.path == new.path || !self.knows(who, lane, moment, old.lanes);
+        if self.morally_strong(who, old, new) && unknown() { Relation::Apart } else { Relation::Race }
+    }
+
+    /// Whether what `lanes` did at a moment by one way came before a lane's access by the same or another one.
+    pub(crate) fn precedes(
+        &self,
+        who: Who,
+        lane: usize,
+        (moment, lanes): (Moment, u32),
+        from: Path,
+        to: Path,
+    ) -> bool {
+        match between(from, to) {
+            None => self.knows(who, lane, moment, lanes),
+            Some(proxy) => self.fenced(who, lane, moment, lanes, proxy),
+        }
+    }
+
+    /// Whether two strong accesses of one element include each other's thread in their scopes.
+    pub(crate) fn morally_strong(&self, who: Who, old: &Stamp, new: &Stamp) -> bool {
+        let from = self.moment(old.epoch).block;
+        old.how.strong()
             && new.how.strong()
-            && old.path == new.path
+            && compatible(old.path, new.path)
             && old.how.same_element(old.bytes, new.how, new.bytes)
-            && self.reaches(scope_of(old), moment.block, who.block)
-            && self.reaches(scope_of(new), who.block, moment.block);
-        if strong { Relation::Apart } else { Relation::Race }
+            && self.reaches(scope_of(old), from, who.block)
+            && self.reaches(scope_of(new), who.block, from)
     }
 
     /// The home of a block.
@@ -555,6 +578,14 @@ pub(crate) fn between(a: Path, b: Path) -> Option<Proxy> {
         (false, true) => Some(Proxy::Async),
         (false, false) => Some(Proxy::Alias),
     }
+}
+
+/// Whether strong accesses by two ways may meet without order. A signal may come by a multicast range to who polls the
+/// location's own address, as the barrier of the CUDA C++ Programming Guide does ("Virtual Memory Management",
+/// multicast objects); PTX does not speak of ranges, and denies it of other addresses.
+pub(crate) fn compatible(a: Path, b: Path) -> bool {
+    let multicast = |a: Path, b: Path| a.is_multicast() && b == Path::OWN;
+    a == b || multicast(a, b) || multicast(b, a)
 }
 
 pub(crate) fn scope_of(stamp: &Stamp) -> Scope {

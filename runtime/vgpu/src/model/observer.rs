@@ -17,7 +17,7 @@ impl Model {
         let (memory, path) = match touch.allocation {
             Some(id) => {
                 let (own, alias) = site.memory.own(id);
-                (Memory::Global(own), Path::alias(alias))
+                (Memory::Global(own), touch.way.map_or(Path::alias(alias), Path::multicast))
             }
             None => {
                 debug_assert_eq!(touch.space, Space::Shared);
@@ -105,9 +105,15 @@ impl Observer for Model {
             AccessKind::Atomic => self.modified(who, &access, touch.bytes),
             AccessKind::Load => {
                 let instead = self.loaded(who, &access);
+                // An element of 128 bits has two registers.
+                let registers = if touch.access.whole { usize::from(touch.access.count) } else { 1 };
+                let bits = 8 * touch.access.ty.bytes();
                 for &(lane, element, value) in &instead {
-                    if to[element] != NO_REG {
-                        regs.write(touch.access.bank, to[element], lane, widened(touch.access, value));
+                    for (part, &d) in to.iter().skip(element * registers).take(registers).enumerate() {
+                        if d != NO_REG {
+                            let value = widened(touch.access, (value >> (part * bits)) as u64);
+                            regs.write(touch.access.bank, d, lane, value);
+                        }
                     }
                 }
                 return Ok(!instead.is_empty());

@@ -208,6 +208,7 @@ impl Model {
             Some(Proxy::Alias) => RaceReason::AliasProxy,
             None if !earlier.how.strong() || !touch.strong() => RaceReason::Unordered,
             None if !reached => RaceReason::Scope,
+            None if !clocks::compatible(earlier.path, touch.path) => RaceReason::AliasProxy,
             None => RaceReason::Size,
         };
         Race {

@@ -99,6 +99,9 @@ fn what_is_strong_races_for_scope_and_size_only() {
     two(wide, "ld.relaxed.sys.global.u32 r0, [x+4]", Some(RaceReason::Size));
     two(wide, "ld.relaxed.sys.global.u32 r0, [x+8]", None);
     two("st.relaxed.sys [x], 1", "ld.relaxed.sys.global.u8 r0, [x+1]", Some(RaceReason::Size));
+    let whole = "mov.u64 %rd20, 1; mov.b128 %q0, {%rd20, %rd20}; st.relaxed.sys.global.b128 [x], %q0";
+    two(whole, "ld.relaxed.sys.global.b128 %q0, [x]", None);
+    two(whole, "ld.relaxed.sys.global.v2.u64 {%rd21, %rd22}, [x]", Some(RaceReason::Size));
     let block = |a: &str, b: &str, expected| {
         judge(&format!("{a} | {b}"), &[("0.0.0.0", a), ("0.1.0.0", b)], expected);
     };
