@@ -170,7 +170,7 @@ fn modify(
 }
 
 impl MultimemKind {
-    fn access(self) -> AccessKind {
+    pub(crate) fn access(self) -> AccessKind {
         match self {
             MultimemKind::LoadReduce => AccessKind::Load,
             MultimemKind::Store => AccessKind::Store,
