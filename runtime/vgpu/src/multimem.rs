@@ -67,7 +67,7 @@ pub(crate) fn execute(
         }
         let (function, pc, warp) = site;
         if let Some(observer) = &mut cx.observer {
-            let site = Site { memory: cx.memory, block: cx.block, warp, function, pc };
+            let site = Site { memory: cx.memory, block: cx.block, warp, function, pc, chain: cx.chain };
             observer.multicast(&Multicast { site, instruction: m, mask: group, members: &members });
         }
     }
@@ -190,7 +190,7 @@ fn observe(
     done: Option<&mut Regs>,
 ) -> Result<bool, Fault> {
     let access = Access { space: Space::Global, ..m.access };
-    let site = Site { memory: cx.memory, block: cx.block, warp, function, pc };
+    let site = Site { memory: cx.memory, block: cx.block, warp, function, pc, chain: cx.chain };
     let Some(observer) = &mut cx.observer else { return Ok(false) };
     let found = cx.memory.get(part.id);
     let touch = Touch {

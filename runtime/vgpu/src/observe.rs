@@ -23,6 +23,8 @@ pub(crate) struct Site<'e> {
     pub(crate) warp: u32,
     pub(crate) function: &'e Function,
     pub(crate) pc: u32,
+    /// Number of the chain of calls that it is in (see [`Observer::call`]), 0 of the kernel's own.
+    pub(crate) chain: u32,
 }
 
 impl Site<'_> {
@@ -109,6 +111,10 @@ pub(crate) trait Observer: fmt::Debug + Send {
     fn clock(&mut self) -> Option<&mut Clock> {
         None
     }
+    /// Lanes call a function; gives the chain of calls that they are in then a number.
+    fn call(&mut self, _: &Site<'_>) -> u32 {
+        0
+    }
     /// Lanes are about to access memory.
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault>;
     /// The access has taken place; atomics come one lane at a time. What a load gave is in the registers, the first
@@ -151,6 +157,10 @@ impl Observers {
 impl Observer for Observers {
     fn clock(&mut self) -> Option<&mut Clock> {
         self.clock.as_deref_mut()
+    }
+
+    fn call(&mut self, site: &Site<'_>) -> u32 {
+        self.model.as_deref_mut().map_or(0, |model| model.call(site))
     }
 
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {

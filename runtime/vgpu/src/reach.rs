@@ -179,7 +179,7 @@ impl MemoryOp<'_, '_> {
         what: What<'_>,
     ) -> Result<u32, Fault> {
         let (kind, size) = (what.kind(), access.bytes());
-        let Context { memory, tally, block, observer, .. } = &mut *self.cx;
+        let Context { memory, tally, block, observer, chain, .. } = &mut *self.cx;
         let (memory, block) = (*memory, &**block);
         let reached = match run {
             true => reach_run(memory, block, space, window, kind, at[0], size),
@@ -197,7 +197,8 @@ impl MemoryOp<'_, '_> {
             mask = 1 << mask.trailing_zeros();
         }
         let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
-        let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc };
+        let chain = *chain;
+        let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc, chain };
         let seen_space = if space == Space::Shared { Space::Shared } else { Space::Global };
         let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
             let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));

@@ -55,12 +55,34 @@ struct WarpClock {
     time: u32,
     /// Number of the current moment; 0 if it has none yet.
     epoch: u32,
+    /// The chain of calls that it is in: each has moments of its own.
+    chain: u32,
+    /// Moments of the same time in other chains of calls.
+    others: Vec<(u32, u32)>,
     lanes: Lanes,
     /// What lanes have learnt since the block's last full barrier.
     learnt: Vec<(u32, View)>,
     ready: Vec<Ready>,
     /// What strong reads have seen, until a fence makes it known.
     seen: Vec<Seen>,
+}
+
+impl WarpClock {
+    fn tick(&mut self) {
+        self.time += 1;
+        self.epoch = 0;
+        self.others.clear();
+    }
+
+    #[cold]
+    fn enter(&mut self, chain: u32) {
+        if self.epoch != 0 {
+            self.others.push((self.chain, self.epoch));
+        }
+        let known = self.others.iter().position(|(other, _)| *other == chain);
+        self.epoch = known.map_or(0, |at| self.others.swap_remove(at).1);
+        self.chain = chain;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -89,6 +111,8 @@ pub(crate) struct Clocks {
     settled: u32,
     /// By number, less `settled`.
     moments: Vec<Moment>,
+    /// By the same numbers: the chains of calls.
+    chains: Vec<u32>,
     blocks: Vec<BlockClock>,
     /// By rank, what its next launch begins with.
     ends: Vec<View>,
@@ -108,6 +132,7 @@ impl Clocks {
         Clocks {
             settled: 0,
             moments: vec![NOWHERE],
+            chains: vec![0],
             blocks: Vec::new(),
             ends: vec![View::default(); ranks],
             fences: Vec::new(),
@@ -146,6 +171,8 @@ impl Clocks {
         let warp = WarpClock {
             time: 0,
             epoch: 0,
+            chain: 0,
+            others: Vec::new(),
             lanes: Lanes::new(),
             learnt: Vec::new(),
             ready: Vec::new(),
@@ -196,16 +223,30 @@ impl Clocks {
         if warp.epoch == 0 {
             warp.epoch = next;
             let moment = Moment { block: who.block, phase, warp: who.warp, time: warp.time };
+            let chain = warp.chain;
             self.moments.push(moment);
+            self.chains.push(chain);
         }
         self.warp(who).epoch
     }
 
     /// The warp's later work is told apart from its earlier work.
     fn tick(&mut self, who: Who) {
+        self.warp_mut(who).tick();
+    }
+
+    /// The warp goes on in a chain of calls.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, who: Who, chain: u32) {
         let warp = self.warp_mut(who);
-        warp.time += 1;
-        warp.epoch = 0;
+        if warp.chain != chain {
+            warp.enter(chain);
+        }
+    }
+
+    /// The chain of calls of a moment.
+    pub(crate) fn chain(&self, epoch: u32) -> u32 {
+        self.chains[(epoch - self.settled) as usize]
     }
 
     /// A moment of its own for an asynchronous operation of a warp, and what its completion publishes, also to generic
@@ -217,6 +258,7 @@ impl Clocks {
         view.known.add_lanes((block, UNTOLD, warp), u32::MAX, 1);
         *view.fenced_mut(Proxy::Async) = view.known.clone();
         self.moments.push(Moment { block, phase: UNTOLD, warp, time: 0 });
+        self.chains.push(self.warp(who).chain);
         (self.next() - 1, view)
     }
 
@@ -451,8 +493,7 @@ impl Clocks {
             let mut view = (*clock.view).clone();
             for warp in &mut clock.warps {
                 warp.learnt.drain(..).for_each(|(_, learnt)| view.join(&learnt));
-                warp.time += 1;
-                warp.epoch = 0;
+                warp.tick();
                 warp.lanes.converge(warp.time, u32::MAX);
             }
             clock.view = Arc::new(view);

@@ -30,6 +30,7 @@ use history::{Found, History, Mark, Reader, Where};
 pub use packets::Layout;
 use packets::Packets;
 pub use report::{Party, Race, RaceReason, SlotReuse};
+use rustc_hash::FxHashMap;
 use shadow::{How, Relation, Shadow, Stamp};
 pub(crate) use shadow::{Memory, Path};
 
@@ -163,6 +164,9 @@ pub(crate) struct Model {
     packets: Packets,
     asynchronous: Asynchronous,
     random: Random,
+    /// Chains of calls by number, from 1: the chain that a call was in, and the call's number in its module.
+    chains: Vec<(u32, u32)>,
+    chain_numbers: FxHashMap<(u32, u32), u32>,
     /// By number in the model: the machine's number less `first`.
     blocks: Vec<Info>,
     first: u32,
@@ -192,6 +196,8 @@ impl Model {
             packets: Packets::default(),
             asynchronous: Asynchronous::default(),
             random: Random::new(seed ^ 0x6d65_6d6f_7279),
+            chains: Vec::new(),
+            chain_numbers: FxHashMap::default(),
             blocks: Vec::new(),
             first: 0,
         }
@@ -210,6 +216,8 @@ impl Model {
         self.packets.settle();
         self.asynchronous.clear();
         self.blocks.clear();
+        self.chains.clear();
+        self.chain_numbers.clear();
     }
 
     pub(crate) fn declare_packets(&mut self, memory: Memory, from: u64, bytes: u64, layout: Layout) {

@@ -86,8 +86,17 @@ fn widened(access: &Access, value: u64) -> u64 {
 }
 
 impl Observer for Model {
+    fn call(&mut self, site: &Site<'_>) -> u32 {
+        let call = (site.chain, site.function.first + site.pc);
+        *self.chain_numbers.entry(call).or_insert_with(|| {
+            self.chains.push(call);
+            self.chains.len() as u32
+        })
+    }
+
     fn touch(&mut self, touch: &observe::Touch<'_>) -> Result<(), Fault> {
         let who = self.who(&touch.site);
+        self.clocks.enter(who, touch.site.chain);
         let kind = match touch.kind {
             AccessKind::Load => Kind::Load,
             AccessKind::Store => Kind::Store,
@@ -153,6 +162,7 @@ impl Observer for Model {
                 let from = self.extent(&site, from, read).filter(|_| read > 0);
                 let Some(to) = self.extent(&site, to, bytes) else { return Ok(()) };
                 let number = site.function.first + site.pc;
+                self.clocks.enter(who, site.chain);
                 let copy = Copy { lane: lane as usize, site: number, bulk, from, to, mbarrier };
                 self.copy(who, &copy).map_err(|refusal| refused(site.memory, refusal))?;
             }
