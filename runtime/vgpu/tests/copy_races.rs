@@ -77,9 +77,12 @@ fn an_mbarrier_tells_of_the_phases_that_are_over() {
     let next = format!("{LOAD}{WAIT}mbarrier.arrive.expect_tx.shared.b64 %rd3, [bar], 128;\n{}", copy(64));
     let second = WAIT.replace("W:", "V:").replace("bra W", "bra V");
     racy(&format!("{next}{second}ld.shared.u32 %r1, [tile+64];"), 1, RaceReason::Unordered);
-    right(&format!("{next}{second}ld.shared.u32 %r1, [tile];"), 1);
-    let all = second.replace("%rd2", "%rd3");
-    right(&format!("{next}{}{all}ld.shared.u32 %r1, [tile+64];", copy(128)), 1);
+    let all = format!(
+        "{}{}",
+        copy(128),
+        WAIT.replace("W:", "U:").replace("bra W", "bra U").replace("%rd2", "%rd3")
+    );
+    right(&format!("{next}{second}ld.shared.u32 %r1, [tile]; {all}ld.shared.u32 %r1, [tile+64];"), 1);
 }
 
 #[test]

@@ -341,7 +341,7 @@ impl Clocks {
     }
 
     /// Whether strong reads of the warp have seen anything that is not known yet.
-    pub(crate) fn has_seen(&self, who: Who) -> bool {
+    fn has_seen(&self, who: Who) -> bool {
         !self.warp(who).seen.is_empty()
     }
 

@@ -472,12 +472,7 @@ impl Model {
         }
         let (from, to) = touch.extent();
         if !self.packets.any() && !self.shadow.watched(touch.memory, from, to - from) {
-            // Nothing is remembered of these locations.
-            if touch.acquires() && self.clocks.has_seen(who) {
-                for (lane, _, offset) in touch.elements() {
-                    self.clocks.take_seen(who, 1 << lane, touch.scope(), Some((touch.memory, offset)));
-                }
-            }
+            // Nothing is remembered of these locations, and so no message has been seen there.
             return instead;
         }
         let epoch = self.clocks.epoch(who);
