@@ -521,19 +521,17 @@ impl Clocks {
         }
     }
 
-    /// Whether a lane knows what `lanes` did at a moment by the program order and the barriers of its block and warp.
-    pub(crate) fn knows_by_block(&self, who: Who, lane: usize, moment: Moment, lanes: u32) -> bool {
-        let block = &self.blocks[who.block as usize];
-        let own = || block.warps[who.warp as usize].lanes.knows(lane, lanes, moment.time);
-        moment.block == who.block && (moment.phase < block.phase || moment.warp == who.warp && own())
-    }
-
     /// Whether a lane knows what `lanes` did at a moment.
     pub(crate) fn knows(&self, who: Who, lane: usize, moment: Moment, lanes: u32) -> bool {
         let block = &self.blocks[who.block as usize];
         let warp = &block.warps[who.warp as usize];
-        if self.knows_by_block(who, lane, moment, lanes) {
-            return true;
+        if moment.block == who.block {
+            if moment.phase < block.phase {
+                return true;
+            }
+            if moment.warp == who.warp && warp.lanes.knows(lane, lanes, moment.time) {
+                return true;
+            }
         }
         let home = self.blocks[moment.block as usize].home;
         // What it did itself it knows.

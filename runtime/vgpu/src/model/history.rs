@@ -214,7 +214,6 @@ impl History {
         };
         old.how.writes()
             && clocks.morally_strong(reader.who, old, new)
-            && !clocks.knows_by_block(reader.who, reader.lane, clocks.moment(old.epoch), old.lanes)
             && crate::access::lanes(old.lanes).all(|lane| {
                 let by = (old.epoch, lane);
                 forgotten(by) || self.observed(at, bytes, by, clocks, reader)

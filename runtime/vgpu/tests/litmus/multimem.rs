@@ -136,6 +136,11 @@ fn what_is_accessed_by_a_range_and_by_its_own_address_takes_a_fence() {
         "ld.relaxed.sys r0, [y]",
         Some(RaceReason::Size),
     );
+    // Who polls on after it has acquired has seen the signals, also those that nobody remembers any more.
+    let polls = "L:; ld.acquire.sys r0, [y]; setp.lt.u32 %p5, r0, 32; @%p5 bra L; ld.acquire.sys r1, [y]";
+    let signal = "multimem.red.release.sys.global.add.u32 [m], 1";
+    judge(&[("0.0.0.*", signal), ("1.0.0.0", polls)], None);
+    two(signal, "ld.acquire.sys r0, [y]; ld.acquire.sys r1, [y]", None);
     // A message: the fence of either side will do, and what is known takes one even if it is strong.
     let reader = |fence: &str, order: &str| {
         format!("ld.acquire.sys r0, [c]; setp.eq.u32 %p5, r0, 1; {fence} @%p5 ld.{order} r1, [y]")
@@ -149,6 +154,13 @@ fn what_is_accessed_by_a_range_and_by_its_own_address_takes_a_fence() {
     two(&writer("", "weak"), &reader("", "weak"), alias);
     two(&writer("", "relaxed.sys"), &reader("", "relaxed.sys"), alias);
     two(&writer("", "relaxed.sys"), &reader(fence, "relaxed.sys"), None);
+    // Without the race detector, old data shows up where the fence is missing.
+    let old = |a: &str, b: &str| shown(&[("0.0.0.0", a), ("1.0.0.0", b)]).contains(&vec![1, 0]);
+    assert!(old(&writer("", "weak"), &reader("", "weak")));
+    assert!(
+        !old(&writer("", "weak"), &reader(fence, "weak"))
+            && !old(&writer(ALIAS, "weak"), &reader("", "weak"))
+    );
 }
 
 #[test]
