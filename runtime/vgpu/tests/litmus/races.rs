@@ -225,6 +225,8 @@ fn two_addresses_of_one_allocation_take_a_fence() {
         &[("0.0.0.0", "st.relaxed.sys [x], 1; ld.relaxed.sys r0, [y]")],
         Some(RaceReason::AliasProxy),
     );
+    let signal = [("0.0.0.0", "st.relaxed.sys [x], 1"), ("1.0.0.0", "ld.relaxed.sys r0, [y]")];
+    alias("strong ones of two threads", &signal, Some(RaceReason::AliasProxy));
     let writer = "st.weak [x], 1; st.release.sys [f], 1";
     let reader =
         "ld.acquire.sys r0, [f]; setp.eq.u32 %p5, r0, 1; @%p5 fence.proxy.alias; @%p5 ld.weak r1, [y]";
