@@ -58,8 +58,7 @@ pub(super) fn cap(domain: &Domain, options: &ScheduleOptions) -> u32 {
 }
 
 fn unbuilt(how: &How, refuse: &mut impl FnMut(Loc, String)) {
-    let unbuilt =
-        |transport: &Given<Transport>| matches!(transport.value, Transport::Multimem | Transport::Bulk);
+    let unbuilt = |transport: &Given<Transport>| transport.value == Transport::Bulk;
     if let Some(given) = how.transport.filter(unbuilt) {
         refuse(given.loc, format!("transport {}", given.value));
     }
