@@ -327,7 +327,8 @@ impl State {
                 // Where a rank has no memory of a window, no program reaches all ranks' through the switch.
                 let members: Option<Vec<u64>> = slot.addresses.iter().copied().collect();
                 if let (None, Some(members)) = (slot.multicast, members) {
-                    slot.multicast = Some(self.gpus.multicast(&members, slot.bytes, &multicast_label(index))?);
+                    slot.multicast =
+                        Some(self.gpus.multicast(&members, slot.bytes, &multicast_label(index))?);
                 }
             }
             let need = group.queue.iter().flatten().map(Queued::scratch_bytes).max().unwrap_or(0);

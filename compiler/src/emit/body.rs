@@ -231,7 +231,9 @@ fn code(
                 (false, [_]) => format!("{statement}  {}", step.iteration),
                 (false, many) => format!("{statement}  on {}: {}", many[0], step.iteration),
             };
-            let code = format!("// {comment}\n{}", movement(kernel, index, step, tables));
+            // What was stored by the one way may be read by the other.
+            let fence = if kernel.has_multicast() { "alias_fence();\n" } else { "" };
+            let code = format!("// {comment}\n{fence}{}", movement(kernel, index, step, tables));
             (statement.to_owned(), code)
         }
     }
@@ -313,14 +315,12 @@ fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String
             }
         })
         .collect();
-    let code = if any_start {
+    if any_start {
         format!("{{\n  bool failed = false;\n{polls}  if (leave(failed)) return;\n}}\n")
     } else if step + 1 == class.steps.len() && kernel.tile.is_none() {
         // The kernel ends when all threads have: those that waited, too.
         polls
     } else {
         format!("{polls}block_sync();\n")
-    };
-    // What others stored by the one way may be read by the other, here or by the next kernel.
-    code + if kernel.has_multicast() { "alias_fence();\n" } else { "" }
+    }
 }

@@ -193,9 +193,10 @@ fn through_switch(
 ) -> String {
     let (reduces, from, all_from) = side(kernel, sources, tables);
     let (stores, to, all_to) = side(kernel, dests, tables);
-    let count = |operands: &[Operand], all: bool| if all { kernel.shape.ranks as usize } else { operands.len() };
+    let count =
+        |operands: &[Operand], all: bool| if all { kernel.shape.ranks as usize } else { operands.len() };
     format!(
-        "alias_fence();\nmove_switch<T, {}, {}, {}, {reduces}, {stores}>(\n    {from},\n    {{{all_from}}},\n    \
+        "move_switch<T, {}, {}, {}, {reduces}, {stores}>(\n    {from},\n    {{{all_from}}},\n    \
          {to},\n    {{{all_to}}},\n    {}, p.scalar);\n",
         operator(kernel, scaling),
         count(sources, reduces),

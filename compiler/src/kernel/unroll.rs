@@ -63,14 +63,12 @@ impl Kernel {
                     start: start.evaluate(ranks, member, at, 0),
                     len: *len,
                 })),
-                Operand::Multicast { buffer, start, len } => {
-                    Some(schedule::Operand::Multicast(Multicast {
-                        buffer: *buffer,
-                        start: start.evaluate(ranks, member, at, 0),
-                        len: *len,
-                        ranks,
-                    }))
-                }
+                Operand::Multicast { buffer, start, len } => Some(schedule::Operand::Multicast(Multicast {
+                    buffer: *buffer,
+                    start: start.evaluate(ranks, member, at, 0),
+                    len: *len,
+                    ranks,
+                })),
                 Operand::Message { protocol, link, number } => {
                     let credit = links.get(*link as usize)?.0;
                     let connection = credit.connection()?;

@@ -72,14 +72,18 @@ fn switched(program: &Program, options: &ScheduleOptions, findings: &mut Vec<Dia
         let statement = &program.statements[op.statement.0 as usize];
         let asked = statement.how.transport.or(options.how.transport);
         let Some(given) = asked.filter(|given| given.value == Transport::Multimem) else { continue };
-        let of_all = [&op.sources[..], &op.dests[..]].into_iter().any(|side| multicast(side, ranks).is_some());
+        let of_all =
+            [&op.sources[..], &op.dests[..]].into_iter().any(|side| multicast(side, ranks).is_some());
         if ranks == 1 || of_all || seen.contains(&op.statement) {
             continue;
         }
         seen.push(op.statement);
         findings.push(
             Diagnostic::new(Check::Unsupported, given.loc, "nothing that the switch could do".to_owned())
-                .note(format!("`{}` at {} neither combines nor stores one chunk of every rank", statement.text, statement.loc))
+                .note(format!(
+                    "`{}` at {} neither combines nor stores one chunk of every rank",
+                    statement.text, statement.loc
+                ))
                 .help("write `reduce(buffer[..][c])` or `buffer[..][c] = ..`, or leave multimem out here"),
         );
     }

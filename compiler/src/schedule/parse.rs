@@ -172,14 +172,16 @@ fn action(at: &mut Cursor<'_>, own: Place, shape: &Shape) -> Result<Action, Pars
     if !reduce && !at.take("copy") {
         return Err(at.expected("`wait`, `signal`, `copy`, `reduce`, `sync` or `expect`"));
     }
-    let sources =
-        at.list("+", |at| at.operand(shape.ranks, |protocol, writer| Connection { protocol, writer, reader: own }))?;
+    let sources = at.list("+", |at| {
+        at.operand(shape.ranks, |protocol, writer| Connection { protocol, writer, reader: own })
+    })?;
     if reduce != combines(&sources) {
         return Err(at.error_at(mark, "a `copy` has one source, a `reduce` several or one `multimem`"));
     }
     at.token("->")?;
-    let dests =
-        at.list(",", |at| at.operand(shape.ranks, |protocol, reader| Connection { protocol, writer: own, reader }))?;
+    let dests = at.list(",", |at| {
+        at.operand(shape.ranks, |protocol, reader| Connection { protocol, writer: own, reader })
+    })?;
     let position = match sizing(&sources, &dests) {
         Some(slice) => slice.start % shape.chunks.max(1),
         None => {
@@ -317,7 +319,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// A slice or a message, whose connection follows from the block at its other end.
-    fn operand(&mut self, ranks: u32, connection: impl Fn(Protocol, Place) -> Connection) -> Result<Operand, ParseError> {
+    fn operand(
+        &mut self,
+        ranks: u32,
+        connection: impl Fn(Protocol, Place) -> Connection,
+    ) -> Result<Operand, ParseError> {
         if self.take("multimem") {
             let buffer = self.buffer()?;
             ["[", "..", "]"].into_iter().try_for_each(|token| self.token(token))?;
@@ -524,7 +530,10 @@ mod tests {
                 "copy input[0][0] + input[1][0] -> output[0][0]",
                 "column 3: a `copy` has one source, a `reduce` several or one `multimem`",
             ),
-            ("reduce input[0][0] -> output[0][0]", "column 3: a `copy` has one source, a `reduce` several or one `multimem`"),
+            (
+                "reduce input[0][0] -> output[0][0]",
+                "column 3: a `copy` has one source, a `reduce` several or one `multimem`",
+            ),
             (
                 "copy input[0][0] -> output[0][0] #",
                 "column 37: expected the operation's number, found the end of the line",

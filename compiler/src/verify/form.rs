@@ -185,7 +185,10 @@ impl Form<'_> {
             Operand::Multicast(_) => false,
         };
         let switched = |operands: &[Operand]| -> Vec<Operand> {
-            operands.iter().flat_map(|o| o.message().map(|_| *o).into_iter().chain(o.slices().map(Operand::Memory))).collect()
+            operands
+                .iter()
+                .flat_map(|o| o.message().map(|_| *o).into_iter().chain(o.slices().map(Operand::Memory)))
+                .collect()
         };
         let (sources, dests) = (&switched(sources)[..], &switched(dests)[..]);
         let same = step.origin.and_then(|op| self.sites.program.ops.get(op.0 as usize)).is_some_and(|op| {
@@ -221,8 +224,7 @@ impl Form<'_> {
                 self.breach(place, step, format_args!("moves {message} in a schedule without tiles"));
                 return;
             }
-            let exists =
-                |s: &Slice| s.rank.0 < shape.ranks && s.end() <= shape.chunks(s.buffer, s.rank);
+            let exists = |s: &Slice| s.rank.0 < shape.ranks && s.end() <= shape.chunks(s.buffer, s.rank);
             if let Some(slice) = operand.slices().find(|slice| !exists(slice)) {
                 self.breach(place, step, format_args!("touches {slice}, which does not exist"));
                 if let (Some(finding), true) = (self.findings.last_mut(), slice.rank.0 < shape.ranks) {
@@ -243,7 +245,9 @@ impl Form<'_> {
                 self.breach(place, step, "joins chunks that go through the switch with others");
             }
         }
-        if (switched(sources) || switched(dests)) && sources.iter().chain(dests).any(|o| o.message().is_some()) {
+        if (switched(sources) || switched(dests))
+            && sources.iter().chain(dests).any(|o| o.message().is_some())
+        {
             self.breach(place, step, "moves between the switch and a slot");
         }
         for operand in sources.iter().chain(dests) {

@@ -5,7 +5,7 @@ use quadrille::runtime::data::Message;
 use quadrille::{Collective, Domain};
 use quadrille_compiler::abi::SLOTS;
 use quadrille_compiler::ids::Rank;
-use quadrille_compiler::options::Protocol;
+use quadrille_compiler::options::{How, Protocol, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::{Action, Connection, CounterKind, Fifos, Operand};
 use quadrille_compiler::widths::Widths;
@@ -141,7 +141,10 @@ impl Traffic {
 fn reported(collective: &Collective, program: &Program, message: &Message) -> Result<(), Failed> {
     let ranks = program.shape.ranks;
     let chunk = message.chunk_elements();
-    if message.count != chunk * u64::from(program.shape.chunks) {
+    // The report tells what crosses links to the switch, which is not seen here.
+    let switched = |how: &How| how.transport.is_some_and(|given| given.value == Transport::Multimem);
+    let any = program.statements.iter().any(|statement| switched(&statement.how));
+    if any || message.count != chunk * u64::from(program.shape.chunks) {
         return Ok(());
     }
     let mut data = Bytes::none(ranks);
