@@ -231,9 +231,7 @@ fn code(
                 (false, [_]) => format!("{statement}  {}", step.iteration),
                 (false, many) => format!("{statement}  on {}: {}", many[0], step.iteration),
             };
-            // What was stored by the one way may be read by the other.
-            let fence = if kernel.has_multicast() { "alias_fence();\n" } else { "" };
-            let code = format!("// {comment}\n{fence}{}", movement(kernel, index, step, tables));
+            let code = format!("// {comment}\n{}", movement(kernel, index, step, tables));
             (statement.to_owned(), code)
         }
     }

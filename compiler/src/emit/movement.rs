@@ -196,8 +196,8 @@ fn through_switch(
     let count =
         |operands: &[Operand], all: bool| if all { kernel.shape.ranks as usize } else { operands.len() };
     format!(
-        "move_switch<T, {}, {}, {}, {reduces}, {stores}>(\n    {from},\n    {{{all_from}}},\n    \
-         {to},\n    {{{all_to}}},\n    {}, p.scalar);\n",
+        "alias_fence();\nmove_switch<T, {}, {}, {}, {reduces}, {stores}>(\n    {from},\n    {{{all_from}}},\n    \
+         {to},\n    {{{all_to}}},\n    {}, p.scalar);\nalias_fence();\n",
         operator(kernel, scaling),
         count(sources, reduces),
         count(dests, stores),

@@ -3,7 +3,8 @@
 
 namespace quadrille {
 
-// A location is reached by its own address and by a multicast one: accesses by both are ordered by this alone.
+// A location is reached by its own address and by a multicast one: accesses by both are ordered only with this between
+// them. It stands before and after each move through the switch.
 __device__ __forceinline__ void alias_fence() { asm volatile("fence.proxy.alias;" ::: "memory"); }
 
 // What the switch combines (PTX ISA, "multimem"): 16 bytes of elements.
