@@ -100,13 +100,17 @@ pub(super) fn multicast(slices: &[Slice], ranks: u32) -> Option<Multicast> {
     (ranks > 1 && slices.len() == ranks as usize && all.slices().eq(slices.iter().copied())).then_some(all)
 }
 
-/// An operation's ends with the chunks of all ranks as one, where they are all of a side.
+/// An operation's ends with the chunks of all ranks as one, where they are all of a side and nothing keeps them apart.
 fn through_switch(task: Task, ranks: u32) -> Task {
     let side = |ends: &SmallVec<[End; 2]>| -> SmallVec<[End; 2]> {
         let slices: Vec<Slice> = ends.iter().flat_map(End::slices).collect();
         multicast(&slices, ranks).map_or_else(|| ends.clone(), |all| smallvec![End::Multicast(all)])
     };
-    Task { sources: side(&task.sources), dests: side(&task.dests), ..task }
+    let (sources, dests) = (side(&task.sources), side(&task.dests));
+    // A chunk that one side reaches by the switch and the other by its own address would need a fence within the move.
+    let both = matches!((&sources[..], &dests[..]), ([End::Multicast(_)], [End::Multicast(_)]));
+    let meet = task.reads().any(|read| task.stores().any(|stored| stored.overlaps(&read)));
+    if meet && !both { task } else { Task { sources, dests, ..task } }
 }
 
 /// How an operation moves.
