@@ -109,19 +109,23 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
     let device_bytes = text.len();
     let first_line = text.lines().count() as u32 + 1;
     let (body, lines) = body::body(kernel, first_line);
-    let mut classes: Vec<Vec<u32>> = kernel.grid.iter().map(|&blocks| vec![0; blocks as usize]).collect();
+    // Every rank launches as many, so that a block's instance follows from its number.
+    let blocks =
+        if kernel.instances > 1 { vec![kernel.blocks(); kernel.grid.len()] } else { kernel.grid.clone() };
+    let mut classes: Vec<Vec<u32>> = blocks.iter().map(|&blocks| vec![0; blocks as usize]).collect();
     for (number, class) in (0..).zip(&kernel.classes) {
         for member in &class.members {
             classes[member.rank.0 as usize][member.block.0 as usize] = number;
         }
     }
+    classes.iter_mut().for_each(|of_rank| *of_rank = of_rank.repeat(kernel.instances as usize));
     text.push_str(&body);
     Cuda {
         entry: entry(kernel),
         text,
         device_bytes,
         ranks: kernel.shape.ranks,
-        grid: kernel.grid.clone(),
+        grid: blocks.iter().map(|blocks| blocks * kernel.instances).collect(),
         threads: kernel.threads,
         block_cap: kernel.block_cap,
         slot_bytes: kernel.has_fifos().then_some(kernel.widths.slot_bytes),

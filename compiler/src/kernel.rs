@@ -61,9 +61,11 @@ pub struct Kernel {
     pub tile: Option<u64>,
     /// Slots of each connection's FIFO.
     pub slots: u32,
+    /// Copies of the blocks, each of which moves its part of every chunk.
+    pub instances: u32,
     /// Widths of counters and loads.
     pub widths: Widths,
-    /// Thread blocks of each rank.
+    /// Thread blocks of each rank, in one instance.
     pub grid: Vec<u32>,
     /// What the blocks do.
     pub classes: Vec<Class>,
@@ -228,6 +230,7 @@ pub fn build(
         threads: options.threads.map_or(THREADS, |given| given.value),
         tile: schedule.tile,
         slots: schedule.slots,
+        instances: schedule.instances,
         widths: Widths::default(),
         grid: schedule.blocks.iter().map(|blocks| blocks.len() as u32).collect(),
         classes: classify::classify(schedule, program),
@@ -237,6 +240,11 @@ pub fn build(
 }
 
 impl Kernel {
+    /// Most thread blocks of a rank, in one instance.
+    pub fn blocks(&self) -> u32 {
+        self.grid.iter().copied().max().unwrap_or(1)
+    }
+
     /// Whether it moves through FIFOs.
     pub fn has_fifos(&self) -> bool {
         self.classes.iter().flat_map(|class| &class.links).any(|links| links.fifo.is_some())
@@ -277,10 +285,13 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}: {}, block cap {}", self.name, self.shape, self.block_cap)?;
         write!(f, "; {} {}, {} threads", self.dtype, self.op, self.threads)?;
-        match self.tile {
-            Some(tile) => writeln!(f, ", {} slots, tile {tile}", self.slots)?,
-            None => writeln!(f)?,
+        if let Some(tile) = self.tile {
+            write!(f, ", {} slots, tile {tile}", self.slots)?;
         }
+        if self.instances > 1 {
+            write!(f, ", {} instances", self.instances)?;
+        }
+        writeln!(f)?;
         for (i, class) in self.classes.iter().enumerate() {
             write!(f, "class {i}:")?;
             for member in &class.members {

@@ -33,6 +33,9 @@ use arrange::Frame;
 use divide::Means;
 use std::collections::BTreeMap;
 
+/// Bytes of a tile where instances share out chunks that move as a whole otherwise.
+const INSTANCE_TILE: u64 = 128 << 10;
+
 /// What lowering saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Saved {
@@ -76,7 +79,9 @@ pub fn planned(
         }
     };
     let any_staged = program.ops.iter().any(|op| matches!(means(op), Means::Staged(_)));
-    let tile = options.tile.map(|given| given.value);
+    let instances = options.instances.map_or(1, |given| given.value);
+    let whole = (instances > 1).then_some(INSTANCE_TILE);
+    let tile = options.tile.map(|given| given.value).or(whole.filter(|_| !any_staged));
     let tile = if any_staged { Some(tile.unwrap_or(Widths::SLOT_BYTES)) } else { tile };
     let slots = options.slots.filter(|_| tile.is_some()).map_or(SLOTS, |given| given.value);
     let divided = divide::divide(program, means, tile.is_some());
@@ -87,12 +92,12 @@ pub fn planned(
     }
     let graph = depend::depend(program, &tasks);
     let mut placement = assign::assign(program, &tasks, &graph, supported::cap(domain, options))?;
-    if let Some(finding) = too_many_fifos(program, &tasks, &placement) {
+    if let Some(finding) = too_many_fifos(program, &tasks, &placement, instances) {
         return Err(vec![finding]);
     }
     order::fit_slots(program, &tasks, &graph, &mut placement, slots)?;
     let sync = synchronize::synchronize(program.shape.ranks, &tasks, &graph, &placement);
-    let frame = Frame { block_cap: domain.block_cap, tile, slots };
+    let frame = Frame { block_cap: domain.block_cap, tile, slots, instances };
     let (dependences, implied) = (sync.dependences, sync.implied);
     let saved = Saved { dependences, implied, fused: before - tasks.list.len() };
     Ok((arrange::arrange(program, &tasks, &placement, &sync, frame), saved))
@@ -124,10 +129,11 @@ fn too_many_fifos(
     program: &Program,
     tasks: &divide::Tasks,
     placement: &assign::Placement,
+    instances: u32,
 ) -> Option<Diagnostic> {
     let mut fifos: BTreeMap<_, u32> = BTreeMap::new();
     for (protocol, writer, reader) in order::loads(tasks, placement).into_keys() {
-        *fifos.entry((protocol, writer.rank, reader.rank)).or_default() += 1;
+        *fifos.entry((protocol, writer.rank, reader.rank)).or_default() += instances;
     }
     let ((_, from, to), &most) = fifos.iter().max_by_key(|(_, most)| **most)?;
     if most <= FIFOS {
@@ -138,6 +144,6 @@ fn too_many_fifos(
     Some(
         finding
             .note(format!("there are {FIFOS} from one rank to another, one for each pair of thread blocks"))
-            .help("lower `blocks`"),
+            .help("lower `blocks` or `instances`"),
     )
 }

@@ -43,6 +43,10 @@
 //! for each tile, and values waited for count from the tile's begin. Only starts are signalled and waited for once, before
 //! the first tile. All blocks have as many tiles as the largest chunk; what is beyond a chunk's end is empty.
 //!
+//! With instances there are as many copies of all blocks, each with counters and FIFOs of its own. A chunk is split into equal
+//! parts, rounded up to 16 bytes, one an instance; so no two instances touch the same bytes, and what is proved of one holds
+//! of all.
+//!
 //! `multimem data[..][3]` are the same chunks of every rank, reached through the switch: as the only source they come
 //! combined, as the only destination they are stored to everywhere.
 //!
@@ -91,6 +95,8 @@ pub struct Schedule {
     pub tile: Option<u64>,
     /// Slots of each connection's FIFO.
     pub slots: u32,
+    /// Copies of the blocks, each of which moves its part of every chunk.
+    pub instances: u32,
     /// The thread blocks of each rank: `blocks[rank][block]`.
     pub blocks: Vec<Vec<Block>>,
 }
@@ -421,6 +427,9 @@ impl fmt::Display for Schedule {
         write!(f, "schedule {}: {}", self.name, self.shape)?;
         if let Some(tile) = self.tile {
             write!(f, ", {} slots, tile {tile}", self.slots)?;
+        }
+        if self.instances > 1 {
+            write!(f, ", {} instances", self.instances)?;
         }
         writeln!(f, ", block cap {}", self.block_cap)?;
         for (place, block) in self.places() {

@@ -18,15 +18,16 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     for statement in &program.statements {
         unbuilt(&statement.how, &mut refuse);
     }
-    let more_than_one = options.instances.filter(|given| given.value > 1);
-    let numbers = [
-        (more_than_one.map(|given| (given.loc, u64::from(given.value))), "instances"),
-        (options.unroll.map(|given| (given.loc, u64::from(given.value))), "unroll"),
-    ];
-    for (given, name) in numbers {
-        if let Some((loc, value)) = given {
-            refuse(loc, format!("`{name} = {value}`"));
-        }
+    if let Some(given) = options.unroll {
+        refuse(given.loc, format!("`unroll = {}`", given.value));
+    }
+    let room = options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap));
+    if let Some(given) = options.instances.filter(|given| given.value > room) {
+        let message = format!("{} instances", given.value);
+        findings.push(
+            Diagnostic::new(Check::Unsupported, given.loc, message)
+                .note(format!("a rank has at most {room} blocks, and every instance needs one of its own")),
+        );
     }
     switched(program, options, &mut findings);
     fifos(program, options, domain.symmetric, &mut findings);
@@ -52,9 +53,11 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     findings
 }
 
-/// Most thread blocks of a rank.
+/// Most thread blocks of a rank, for each instance.
 pub(super) fn cap(domain: &Domain, options: &ScheduleOptions) -> u32 {
-    options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap)).max(1)
+    let instances = options.instances.map_or(1, |given| given.value.max(1));
+    let blocks = options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap));
+    (blocks / instances).max(1)
 }
 
 fn unbuilt(how: &How, refuse: &mut impl FnMut(Loc, String)) {

@@ -74,7 +74,7 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
         shape.root = at.rank()?;
         at.token(",")?;
     }
-    let (mut tile, mut slots) = (None, SLOTS);
+    let (mut tile, mut slots, mut instances) = (None, SLOTS, 1);
     while !at.take("block cap") {
         if at.take("tile") {
             let mark = at.mark();
@@ -86,11 +86,14 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
             at.token(",")?;
             continue;
         }
-        let number = at.count("`block cap`, `tile`, or a number of nodes, slots or scratch chunks")?;
+        let number =
+            at.count("`block cap`, `tile`, or a number of nodes, slots, instances or scratch chunks")?;
         if at.take("nodes") {
             shape.nodes = number;
         } else if at.take("slots") {
             slots = number;
+        } else if at.take("instances") {
+            instances = number;
         } else {
             at.token(if number == 1 { "scratch chunk" } else { "scratch chunks" })?;
             shape.scratch = number;
@@ -99,7 +102,8 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
     }
     let block_cap = at.count("the block cap")?;
     at.end()?;
-    Ok(Schedule { name, shape, block_cap, tile, slots, blocks: vec![Vec::new(); ranks as usize] })
+    let blocks = vec![Vec::new(); ranks as usize];
+    Ok(Schedule { name, shape, block_cap, tile, slots, instances, blocks })
 }
 
 fn open_block(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
@@ -412,7 +416,7 @@ mod tests {
 
     #[test]
     fn tiles_slots_and_messages() {
-        let text = "schedule s: all_reduce, 2 ranks, 1 chunk, in place, 4 slots, tile 4096, block cap 32\n\
+        let text = "schedule s: all_reduce, 2 ranks, 1 chunk, in place, 4 slots, tile 4096, 3 instances, block cap 32\n\
                     r0.b0\n  wait credit r1.b0 >= -3, credit LL r1.b1 >= 0, credit LL128 r1.b0 >= 1\n  \
                     copy data[0][0] -> slot r1.b0[0], LL r1.b1[1]    of #0\n  sync\n  signal message r1.b0\n  \
                     expect credit LL128 r1.b0 += 1\n\

@@ -152,6 +152,12 @@ impl Form<'_> {
                 })
             })
         };
+        if schedule.instances == 0 || schedule.instances > 1 && schedule.tile.is_none() {
+            self.finding(format!(
+                "{} instances, which share out tiles, in a schedule without",
+                schedule.instances
+            ));
+        }
         if !(1..=SLOTS).contains(&schedule.slots) {
             self.finding(format!("a FIFO with {} of its 1 to {SLOTS} slots", schedule.slots));
         }
@@ -342,7 +348,7 @@ impl Form<'_> {
                 format_args!("signals `{counter}`, whose connection carries no message"),
             );
         }
-        let most = Fifos::of(schedule).most();
+        let most = Fifos::of(schedule).most().saturating_mul(schedule.instances);
         if most > FIFOS {
             self.finding(format!("the schedule has {most} connections of one protocol from one rank to another, and there are {FIFOS} FIFOs"));
         }

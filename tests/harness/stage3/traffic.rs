@@ -67,9 +67,12 @@ impl Traffic {
         let fifos = Fifos::of(&schedule);
         let tile = schedule.tile.map(|tile| tile.min(self.widths.slot_bytes));
         let largest = message.chunk_elements() * message.dtype.bytes() as u64;
-        let tiles = tile.map_or(1, |tile| largest.div_ceil(tile).max(1));
+        let instances = u64::from(schedule.instances);
+        // Parts of chunks are whole packs of 16 bytes.
+        let part = if instances > 1 { largest.div_ceil(instances).next_multiple_of(16) } else { largest };
+        let tiles = tile.map_or(1, |tile| part.div_ceil(tile).max(1));
         for (place, block) in schedule.places() {
-            for tile_number in 0..tiles {
+            for (instance, tile_number) in (0..instances).flat_map(|i| (0..tiles).map(move |t| (i, t))) {
                 for step in &block.steps {
                     match &step.action {
                         Action::Signal(counters) => {
@@ -85,7 +88,10 @@ impl Traffic {
                             let chunk = |chunk| message.chunk_bytes(chunk).len() as u64;
                             let whole: u64 = chunks.map(chunk).sum();
                             let bytes = match tile {
-                                Some(tile) => whole.saturating_sub(tile_number * tile).min(tile),
+                                Some(tile) => {
+                                    let own = whole.saturating_sub(instance * part).min(part);
+                                    own.saturating_sub(tile_number * tile).min(tile)
+                                }
                                 None => whole,
                             };
                             // The switch is not seen: what it does counts for each rank whose memory it reaches.
@@ -100,8 +106,11 @@ impl Traffic {
                                     Operand::Message(message) => {
                                         let named = message.number == 0 && tile_number == 0;
                                         let connection = message.connection;
-                                        let line =
-                                            self.message(&connection, fifos.number(&connection), bytes);
+                                        let line = self.message(
+                                            &connection,
+                                            fifos.number(&connection) * schedule.instances + instance as u32,
+                                            bytes,
+                                        );
                                         let bytes = line + if named { FLAG } else { 0 };
                                         self.bytes.add(place.rank, connection.reader.rank, bytes);
                                     }

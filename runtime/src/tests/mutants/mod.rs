@@ -6,9 +6,9 @@ mod rules;
 mod run;
 mod text;
 
+use quadrille_compiler::options::Protocol;
 use rules::{Mutant, mutants};
 use run::{NO_KERNEL, Program, Verdict};
-use quadrille_compiler::options::Protocol;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -140,8 +140,7 @@ __device__ void move(u64 a) { *a = 1; }
 
 #[test]
 fn no_mutant_of_the_device_code_survives() {
-    let programs: Vec<Program> =
-        SUITE.map(|(name, ranks, staged)| Program::new(name, ranks, staged)).into();
+    let programs: Vec<Program> = SUITE.map(|(name, ranks, staged)| Program::new(name, ranks, staged)).into();
     judge(&programs, SEEDS);
 }
 
