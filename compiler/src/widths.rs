@@ -88,7 +88,7 @@ impl Widths {
         format!(
             "namespace quadrille {{\n\nconstexpr unsigned COUNTER_BITS = {};  // of a data counter\n\
              constexpr unsigned SEQUENCE_BITS = {};  // of a start's sequence number\n\
-             constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\
+             [[maybe_unused]] constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\
              [[maybe_unused]] constexpr unsigned SLOT_BYTES = {};  // of data in a FIFO's slot\n\
              constexpr unsigned FIFOS = {FIFOS};  // from one rank to another, of a protocol\n\
              [[maybe_unused]] constexpr unsigned SLOTS = {SLOTS};  // of a FIFO\n\n}}  // namespace quadrille\n",

@@ -37,7 +37,7 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
     text.push_str(match kernel.instances {
         1 => "  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x;\n",
-        _ => "  const u32 RANK = p.rank, BLOCK = blockIdx.x % GRID, INSTANCE = blockIdx.x / GRID;\n",
+        _ => "  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x % GRID, INSTANCE = blockIdx.x / GRID;\n",
     });
     text.push_str(match (kernel.tile, kernel.instances) {
         (_, 2..) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES, INSTANCES> chunks(p.count, INSTANCE);\n",
