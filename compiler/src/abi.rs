@@ -8,7 +8,7 @@ use crate::widths::Widths;
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The parameter block of one rank's launch: the kernel's only parameter.
 ///
@@ -108,7 +108,7 @@ impl CounterKind {
 }
 
 /// Most FIFOs of a protocol from one rank to another.
-pub const FIFOS: u32 = 16;
+pub const FIFOS: u32 = 32;
 /// Slots of a FIFO in memory, a power of two; the most that a schedule may use.
 pub const SLOTS: u32 = 8;
 

@@ -23,7 +23,7 @@
 
 use crate::contract::Contract;
 use crate::diagnostic::{Context, Loc, SourceFile};
-use crate::ids::{Rank, Slice, ThreadBlock};
+use crate::ids::{Buffer, Rank, Slice, ThreadBlock};
 use crate::kind::{Expected, Shape};
 use crate::options::How;
 use crate::scaling::Scaling;
@@ -45,6 +45,9 @@ pub struct Program {
     pub reproducible: bool,
     /// What a custom collective promises; none of any other kind.
     pub contract: Option<Contract>,
+    /// The last chunks of scratch that stand for messages, of which an imported plan says where they are sent and where
+    /// they are received: the schedule has messages in their place, and no such chunks.
+    pub in_flight: u32,
     /// The text that locations point into.
     pub source: SourceFile,
     /// Where the collective's name stands.
@@ -192,6 +195,16 @@ impl Program {
     pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
         let promised = self.contract.as_ref().and_then(|contract| contract.expected(rank, chunk));
         promised.unwrap_or_else(|| self.shape.expected(rank, chunk))
+    }
+
+    /// The shape of schedules that carry the program out: without the chunks that stand for messages.
+    pub fn scheduled_shape(&self) -> Shape {
+        Shape { scratch: self.shape.scratch.saturating_sub(self.in_flight), ..self.shape }
+    }
+
+    /// Whether the slice stands for messages.
+    pub fn is_in_flight(&self, slice: &Slice) -> bool {
+        slice.buffer == Buffer::Scratch && slice.start >= self.scheduled_shape().scratch
     }
 
     /// The world that findings are shown for, outside iterations.

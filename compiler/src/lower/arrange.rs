@@ -20,7 +20,7 @@ pub(super) struct Frame {
     pub(super) slots: u32,
 }
 
-/// Lays out the schedule.
+/// Lays out the schedule. The order of the tasks matters as far as they are of one block.
 pub(super) fn arrange(
     program: &Program,
     tasks: &Tasks,
@@ -99,7 +99,7 @@ pub(super) fn arrange(
             .collect()
     });
     let blocks = blocks.collect();
-    Schedule { name: program.name.clone(), shape: program.shape, block_cap, tile, slots, blocks }
+    Schedule { name: program.name.clone(), shape: program.scheduled_shape(), block_cap, tile, slots, blocks }
 }
 
 /// The value of each signal: which one of its counter it is, in the writing block's order, from 1.
@@ -147,11 +147,22 @@ struct Fifos<'a> {
     heard: FxHashMap<Wire, u32>,
     /// Which messages have been read, and how many credits have been given.
     read: FxHashMap<Wire, (Vec<bool>, u32)>,
+    /// The number of each message on its connection.
     number: Vec<u32>,
 }
 
 impl<'a> Fifos<'a> {
     fn new(tasks: &'a Tasks, placement: &'a Placement, slots: u32) -> Fifos<'a> {
+        let mut number = vec![0; tasks.messages.len()];
+        let mut stored: FxHashMap<Wire, u32> = FxHashMap::default();
+        for &task in &placement.order {
+            for end in &tasks.list[task as usize].dests {
+                let End::Message(message) = *end else { continue };
+                let next = stored.entry(wire(tasks, placement, message)).or_default();
+                number[message as usize] = *next;
+                *next += 1;
+            }
+        }
         Fifos {
             tasks,
             placement,
@@ -160,7 +171,7 @@ impl<'a> Fifos<'a> {
             stored: FxHashMap::default(),
             heard: FxHashMap::default(),
             read: FxHashMap::default(),
-            number: vec![0; tasks.messages.len()],
+            number,
         }
     }
 
@@ -201,8 +212,8 @@ impl<'a> Fifos<'a> {
         arrivals
     }
 
-    /// Numbers the messages that a task stores; the credits that it needs. Where all of a tile's messages have slots, it
-    /// is enough to wait once.
+    /// The credits that a task needs to store its messages. Where all of a tile's messages have slots, it is enough to
+    /// wait once.
     fn store(&mut self, task: u32) -> Vec<Arrival> {
         let mut arrivals: BTreeMap<Wire, i32> = BTreeMap::new();
         let tasks = self.tasks;
@@ -211,7 +222,6 @@ impl<'a> Fifos<'a> {
             let wire = self.wire(message);
             let (load, slots) = (self.load[&wire], self.slots);
             let stored = self.stored.entry(wire).or_default();
-            self.number[message as usize] = *stored;
             *stored += 1;
             if load > slots {
                 arrivals.insert(wire, *stored as i32 - slots as i32);
