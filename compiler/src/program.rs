@@ -45,9 +45,9 @@ pub struct Program {
     pub reproducible: bool,
     /// What a custom collective promises; none of any other kind.
     pub contract: Option<Contract>,
-    /// The last chunks of scratch that stand for messages, of which an imported plan says where they are sent and where
-    /// they are received: the schedule has messages in their place, and no such chunks.
-    pub in_flight: u32,
+    /// Of an imported plan, which says itself which block does what: the chunks at the end of scratch that stand for
+    /// messages. Its schedule has messages in their place, and no such chunks. `None` of programs that are lowered.
+    pub in_flight: Option<u32>,
     /// The text that locations point into.
     pub source: SourceFile,
     /// Where the collective's name stands.
@@ -199,7 +199,7 @@ impl Program {
 
     /// The shape of schedules that carry the program out: without the chunks that stand for messages.
     pub fn scheduled_shape(&self) -> Shape {
-        Shape { scratch: self.shape.scratch.saturating_sub(self.in_flight), ..self.shape }
+        Shape { scratch: self.shape.scratch.saturating_sub(self.in_flight.unwrap_or(0)), ..self.shape }
     }
 
     /// Whether the slice stands for messages.

@@ -227,7 +227,7 @@ impl<'a> Laying<'a> {
             divisible: false,
             reproducible: false,
             contract: None,
-            in_flight,
+            in_flight: Some(in_flight),
             source: source.clone(),
             name_loc: algorithm.loc,
             statements: statements.collect(),
