@@ -266,6 +266,9 @@ pub(crate) fn join<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], sep
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "program {}: {}", self.name, self.shape)?;
+        if let Some(chunks) = self.in_flight {
+            write!(f, ", {chunks} of them in flight")?;
+        }
         for (name, value) in &self.params {
             write!(f, ", {name} = {value}")?;
         }

@@ -236,6 +236,3 @@ fn kind(coll: &str) -> Option<Kind> {
         _ => return None,
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -308,6 +308,10 @@ impl Writer {
     }
 
     fn carry_out(&mut self, task: &Task, sources: Vec<Operand>, dests: Vec<Operand>) {
+        // A task without ends is there for its waits and signals alone.
+        if dests.is_empty() {
+            return;
+        }
         // Threads of a block are unordered between barriers, and the moves of one block may map elements to threads
         // differently: they depend on the addresses, but for lines.
         let through = lines(&sources, &dests);

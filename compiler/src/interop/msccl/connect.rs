@@ -101,11 +101,11 @@ impl Connecting {
                 self.findings.push(finding(Check::Form, block.loc, message));
             }
         }
-        if let Some(peer) = block.send {
+        if let Some(peer) = block.send.filter(|peer| *peer != rank) {
             let end = End { place, loc: block.loc, steps: sends };
             self.findings.extend(take((rank, peer, block.channel), end, &mut self.senders, "send to"));
         }
-        if let Some(peer) = block.receive {
+        if let Some(peer) = block.receive.filter(|peer| *peer != rank) {
             let end = End { place, loc: block.loc, steps: receives };
             self.findings.extend(take((peer, rank, block.channel), end, &mut self.receivers, "receive from"));
         }

@@ -346,6 +346,8 @@ impl<'a> Laying<'a> {
             1 => Trails::ROOT,
             _ => self.program.trails.enter(Trails::ROOT, self.chunk_name, chunk.into()),
         };
+        // A copy of a chunk to itself, as one of a plan for both calls is in place, moves nothing.
+        let moves = sources[..] != dests[..];
         let site = Site { on: Some(rank), channel: None, block: Some(linked.place.block) };
         let op = Op {
             statement: StatementId(number),
@@ -362,8 +364,8 @@ impl<'a> Laying<'a> {
             op: OpId(task),
             transfer: false,
             executor: rank,
-            sources: sources.into_iter().map(|end| end.1).collect(),
-            dests: dests.into_iter().map(|end| end.1).collect(),
+            sources: sources.into_iter().filter(|_| moves).map(|end| end.1).collect(),
+            dests: dests.into_iter().filter(|_| moves).map(|end| end.1).collect(),
             position,
             site,
         });
