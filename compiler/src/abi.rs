@@ -13,8 +13,8 @@ pub const VERSION: u32 = 4;
 /// The parameter block of one rank's launch: the kernel's only parameter.
 ///
 /// C layout, little endian, every field at its natural alignment:
-/// `u32 version, u32 rank, u64 count, u32 hash, u32 reserved, u64 spin_limit, u64 abort, u64 status, u64 multicast,
-/// u64 scalar, u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N], u64 fifos[N]`.
+/// `u32 version, u32 rank, u64 count, u32 hash, u32 reserved, u64 spin_limit, u64 abort, u64 status, u64 multicast_input,
+/// u64 multicast_output, u64 scalar, u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N], u64 fifos[N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     /// The launching rank.
@@ -29,8 +29,10 @@ pub struct Params {
     pub abort: u64,
     /// Address of this rank's [`StatusRecord`], zero at the launch.
     pub status: u64,
-    /// Multicast address of the windows; 0 for none. Not read by this version's kernels.
-    pub multicast: u64,
+    /// Multicast address of all ranks' inputs; 0 where the kernel does not go through the switch.
+    pub multicast_input: u64,
+    /// Multicast address of all ranks' outputs, or of what is both.
+    pub multicast_output: u64,
     /// The factor of `premul_sum` ([`RedOp::argument`]).
     pub scalar: u64,
     /// The input of each rank as this rank reaches it; equals `output` where the collective is in place. 0 where a
@@ -49,13 +51,14 @@ pub struct Params {
 impl Params {
     /// The block's bytes for a kernel of `input.len()` ranks.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64 + 40 * self.input.len());
+        let mut bytes = Vec::with_capacity(72 + 40 * self.input.len());
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend(self.rank.0.to_le_bytes());
         bytes.extend(self.count.to_le_bytes());
         bytes.extend(self.hash.to_le_bytes());
         bytes.extend(0u32.to_le_bytes());
-        let scalars = [self.spin_limit, self.abort, self.status, self.multicast, self.scalar];
+        let Params { spin_limit, abort, status, multicast_input, multicast_output, scalar, .. } = *self;
+        let scalars = [spin_limit, abort, status, multicast_input, multicast_output, scalar];
         let tables = [&self.input, &self.output, &self.scratch, &self.counters, &self.fifos];
         for word in scalars.iter().chain(tables.into_iter().flatten()) {
             bytes.extend(word.to_le_bytes());

@@ -8,6 +8,8 @@ pub struct Domain {
     pub ranks: u32,
     /// Whether every rank maps every peer's user buffers at the same window and offset (put and get need it).
     pub symmetric: bool,
+    /// Whether a switch combines and multicasts (NVLS), for windows of all ranks.
+    pub multicast: bool,
     /// Most thread blocks of one rank that are guaranteed to be resident at once.
     pub block_cap: u32,
 }
@@ -22,8 +24,8 @@ pub const LARGEST_BLOCK_CAP: u32 = 64;
 pub const LARGEST_WORLD: u32 = 1152;
 
 impl Domain {
-    /// `ranks` GPUs, each linked to each, with symmetric buffers and room for [`DEFAULT_BLOCK_CAP`] blocks.
+    /// `ranks` GPUs, each linked to each by a switch that multicasts, with symmetric buffers and room for [`DEFAULT_BLOCK_CAP`] blocks.
     pub fn full_mesh(ranks: u32) -> Domain {
-        Domain { ranks, symmetric: true, block_cap: DEFAULT_BLOCK_CAP }
+        Domain { ranks, symmetric: true, multicast: true, block_cap: DEFAULT_BLOCK_CAP }
     }
 }

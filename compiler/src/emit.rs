@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::verify::Verified;
 
 /// The device code that kernels begin with, in order, and which kernels need it.
-const DEVICE: [(&str, &str, fn(&Kernel) -> bool); 7] = [
+const DEVICE: [(&str, &str, fn(&Kernel) -> bool); 8] = [
     ("abi.cuh", include_str!("emit/device/abi.cuh"), |_| true),
     ("sync.cuh", include_str!("emit/device/sync.cuh"), |_| true),
     ("call.cuh", include_str!("emit/device/call.cuh"), |_| true),
@@ -18,6 +18,7 @@ const DEVICE: [(&str, &str, fn(&Kernel) -> bool); 7] = [
     ("move.cuh", include_str!("emit/device/move.cuh"), |_| true),
     ("fifo.cuh", include_str!("emit/device/fifo.cuh"), Kernel::has_fifos),
     ("lines.cuh", include_str!("emit/device/lines.cuh"), Kernel::has_lines),
+    ("switch.cuh", include_str!("emit/device/switch.cuh"), Kernel::has_multicast),
 ];
 
 /// The CUDA text of a kernel, and what a launch of it needs.
@@ -39,6 +40,8 @@ pub struct Cuda {
     pub block_cap: u32,
     /// Bytes of data in a FIFO's slot ([`crate::abi::FifoLayout`]); `None` where the kernel has no messages.
     pub slot_bytes: Option<u64>,
+    /// Whether it needs multicast addresses of the windows.
+    pub multicast: bool,
     /// Tiles of a call that its counters can tell apart, and the bytes of one; `None` where chunks are moved as a whole.
     pub tiles: Option<(u64, u64)>,
     /// Element type.
@@ -81,9 +84,11 @@ impl Cuda {
     }
 
     /// The oldest architecture whose PTX has what the text uses, as N in sm_N: scoped acquire and release need 70,
-    /// rounding to bf16x2 or f16x2 needs 80 (PTX ISA, "Target ISA Notes" of `ld`, `st` and `cvt`).
+    /// rounding to bf16x2 or f16x2 needs 80, `multimem` 90 (PTX ISA, "Target ISA Notes" of `ld`, `st`, `cvt` and
+    /// `multimem`).
     pub fn least_arch(&self) -> u32 {
         match self.dtype {
+            _ if self.multicast => 90,
             DType::Bf16 | DType::F16 => 80,
             _ => 70,
         }
@@ -104,22 +109,27 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
     let device_bytes = text.len();
     let first_line = text.lines().count() as u32 + 1;
     let (body, lines) = body::body(kernel, first_line);
-    let mut classes: Vec<Vec<u32>> = kernel.grid.iter().map(|&blocks| vec![0; blocks as usize]).collect();
+    // Every rank launches as many, so that a block's instance follows from its number.
+    let blocks =
+        if kernel.instances > 1 { vec![kernel.blocks(); kernel.grid.len()] } else { kernel.grid.clone() };
+    let mut classes: Vec<Vec<u32>> = blocks.iter().map(|&blocks| vec![0; blocks as usize]).collect();
     for (number, class) in (0..).zip(&kernel.classes) {
         for member in &class.members {
             classes[member.rank.0 as usize][member.block.0 as usize] = number;
         }
     }
+    classes.iter_mut().for_each(|of_rank| *of_rank = of_rank.repeat(kernel.instances as usize));
     text.push_str(&body);
     Cuda {
         entry: entry(kernel),
         text,
         device_bytes,
         ranks: kernel.shape.ranks,
-        grid: kernel.grid.clone(),
+        grid: blocks.iter().map(|blocks| blocks * kernel.instances).collect(),
         threads: kernel.threads,
         block_cap: kernel.block_cap,
         slot_bytes: kernel.has_fifos().then_some(kernel.widths.slot_bytes),
+        multicast: kernel.has_multicast(),
         tiles: kernel.tile.map(|bytes| (kernel.widths.most_signals() / kernel.most_signals().max(1), bytes)),
         dtype: kernel.dtype,
         op: kernel.op,

@@ -61,9 +61,11 @@ pub struct Kernel {
     pub tile: Option<u64>,
     /// Slots of each connection's FIFO.
     pub slots: u32,
+    /// Copies of the blocks, each of which moves its part of every chunk.
+    pub instances: u32,
     /// Widths of counters and loads.
     pub widths: Widths,
-    /// Thread blocks of each rank.
+    /// Thread blocks of each rank, in one instance.
     pub grid: Vec<u32>,
     /// What the blocks do.
     pub classes: Vec<Class>,
@@ -185,6 +187,30 @@ pub enum Operand {
         /// Which one of this tile, from 0.
         number: u32,
     },
+    /// Chunks of every rank's buffer, through the switch.
+    Multicast {
+        /// Which buffer.
+        buffer: Buffer,
+        /// First chunk.
+        start: Formula,
+        /// Number of chunks.
+        len: u32,
+    },
+}
+
+impl Operand {
+    /// Chunks moved.
+    pub fn len(&self) -> u32 {
+        match self {
+            Operand::Memory { len, .. } | Operand::Multicast { len, .. } => *len,
+            Operand::Message { .. } => 1,
+        }
+    }
+
+    /// Never: an operand has at least one chunk.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// Builds the kernel of a proved schedule.
@@ -204,6 +230,7 @@ pub fn build(
         threads: options.threads.map_or(THREADS, |given| given.value),
         tile: schedule.tile,
         slots: schedule.slots,
+        instances: schedule.instances,
         widths: Widths::default(),
         grid: schedule.blocks.iter().map(|blocks| blocks.len() as u32).collect(),
         classes: classify::classify(schedule, program),
@@ -213,6 +240,11 @@ pub fn build(
 }
 
 impl Kernel {
+    /// Most thread blocks of a rank, in one instance.
+    pub fn blocks(&self) -> u32 {
+        self.grid.iter().copied().max().unwrap_or(1)
+    }
+
     /// Whether it moves through FIFOs.
     pub fn has_fifos(&self) -> bool {
         self.classes.iter().flat_map(|class| &class.links).any(|links| links.fifo.is_some())
@@ -222,6 +254,17 @@ impl Kernel {
     pub fn has_lines(&self) -> bool {
         let credits = self.classes.iter().flat_map(|class| &class.links).map(|links| links.kind);
         credits.into_iter().any(|kind| matches!(kind, CounterKind::Credit(Protocol::Ll | Protocol::Ll128)))
+    }
+
+    /// Whether it moves through the switch.
+    pub fn has_multicast(&self) -> bool {
+        let mut steps = self.classes.iter().flat_map(|class| &class.steps);
+        steps.any(|step| match &step.action {
+            KernelAction::Move { sources, dests, .. } => {
+                sources.iter().chain(dests).any(|operand| matches!(operand, Operand::Multicast { .. }))
+            }
+            _ => false,
+        })
     }
 
     /// The most signals of one counter in a tile, or a call where there are none.
@@ -242,10 +285,13 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "kernel {}: {}, block cap {}", self.name, self.shape, self.block_cap)?;
         write!(f, "; {} {}, {} threads", self.dtype, self.op, self.threads)?;
-        match self.tile {
-            Some(tile) => writeln!(f, ", {} slots, tile {tile}", self.slots)?,
-            None => writeln!(f)?,
+        if let Some(tile) = self.tile {
+            write!(f, ", {} slots, tile {tile}", self.slots)?;
         }
+        if self.instances > 1 {
+            write!(f, ", {} instances", self.instances)?;
+        }
+        writeln!(f)?;
         for (i, class) in self.classes.iter().enumerate() {
             write!(f, "class {i}:")?;
             for member in &class.members {
@@ -320,6 +366,10 @@ impl Formulas {
                     f.write_str(&if *len > 1 { format!("; {len}]") } else { "]".to_owned() })?;
                 }
                 Operand::Message { link, number, .. } => write!(f, "slot {link}[{number}]")?,
+                Operand::Multicast { buffer, start, len } => {
+                    write!(f, "multimem {buffer}[..][{}", start.text(self.ranks))?;
+                    f.write_str(&if *len > 1 { format!("; {len}]") } else { "]".to_owned() })?;
+                }
             }
         }
         Ok(())
@@ -336,7 +386,8 @@ impl Formulas {
                 self.runs(f, runs, "+")
             }
             KernelAction::Move { sources, dests, size_of, scaling } => {
-                f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
+                let combines = sources.len() > 1 || matches!(sources[..], [Operand::Multicast { .. }]);
+                f.write_str(if combines { "reduce " } else { "copy " })?;
                 self.operands(f, sources, " + ")?;
                 if scaling.completes {
                     f.write_str(" / RANKS")?;
@@ -347,7 +398,9 @@ impl Formulas {
                 f.write_str(" -> ")?;
                 self.operands(f, dests, ", ")?;
                 let sized = |operand: &Operand| match operand {
-                    Operand::Memory { buffer, .. } => *buffer != Buffer::Scratch,
+                    Operand::Memory { buffer, .. } | Operand::Multicast { buffer, .. } => {
+                        *buffer != Buffer::Scratch
+                    }
                     Operand::Message { .. } => false,
                 };
                 if sources.iter().chain(dests).any(sized) {

@@ -28,14 +28,19 @@ mod synchronize;
 use crate::abi::{FIFOS, SLOTS};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
-use crate::options::{Protocol, ScheduleOptions};
+use crate::options::{Protocol, ScheduleOptions, Transport};
 use crate::program::{Op, Program};
 use crate::schedule::Schedule;
+use crate::transport::transport;
 use crate::widths::Widths;
 use arrange::Frame;
+use divide::Means;
 pub(crate) use divide::{End, Message, Task, Tasks};
 pub(crate) use follow::{Plan, follow};
 use std::collections::BTreeMap;
+
+/// Bytes of a tile where instances share out chunks that move as a whole otherwise.
+const INSTANCE_TILE: u64 = 128 << 10;
 
 /// What lowering saved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -71,15 +76,21 @@ pub fn planned(
     if !findings.is_empty() {
         return Err(findings);
     }
-    let staged = |op: &Op| {
+    let means = |op: &Op| {
         let how = &program.statements[op.statement.0 as usize].how;
-        divide::staging(how, options, domain.symmetric)
+        match divide::staging(how, options, domain.symmetric) {
+            Some(protocol) => Means::Staged(protocol),
+            None if domain.multicast && transport(options, how) == Some(Transport::Multimem) => Means::Switch,
+            None => Means::Direct,
+        }
     };
-    let any_staged = program.ops.iter().any(|op| staged(op).is_some());
-    let tile = options.tile.map(|given| given.value);
+    let any_staged = program.ops.iter().any(|op| matches!(means(op), Means::Staged(_)));
+    let instances = options.instances.map_or(1, |given| given.value);
+    let whole = (instances > 1).then_some(INSTANCE_TILE);
+    let tile = options.tile.map(|given| given.value).or(whole.filter(|_| !any_staged));
     let tile = if any_staged { Some(tile.unwrap_or(Widths::SLOT_BYTES)) } else { tile };
     let slots = options.slots.filter(|_| tile.is_some()).map_or(SLOTS, |given| given.value);
-    let divided = divide::divide(program, staged, tile.is_some());
+    let divided = divide::divide(program, means, tile.is_some());
     let before = divided.list.len();
     let tasks = fuse::fuse(program, divided);
     if let Some(finding) = too_many_ends(program, &tasks) {
@@ -87,12 +98,12 @@ pub fn planned(
     }
     let graph = depend::depend(program, &tasks);
     let mut placement = assign::assign(program, &tasks, &graph, supported::cap(domain, options))?;
-    if let Some(finding) = too_many_fifos(program, &tasks, &placement) {
+    if let Some(finding) = too_many_fifos(program, &tasks, &placement, instances) {
         return Err(vec![finding]);
     }
     order::fit_slots(program, &tasks, &graph, &mut placement, slots)?;
     let sync = synchronize::synchronize(program.shape.ranks, &tasks, &graph, &placement);
-    let frame = Frame { block_cap: domain.block_cap, tile, slots };
+    let frame = Frame { block_cap: domain.block_cap, tile, slots, instances };
     let (dependences, implied) = (sync.dependences, sync.implied);
     let saved = Saved { dependences, implied, fused: before - tasks.list.len() };
     Ok((arrange::arrange(program, &tasks, &placement, &sync, frame), saved))
@@ -124,10 +135,11 @@ fn too_many_fifos(
     program: &Program,
     tasks: &divide::Tasks,
     placement: &assign::Placement,
+    instances: u32,
 ) -> Option<Diagnostic> {
     let mut fifos: BTreeMap<_, u32> = BTreeMap::new();
     for (protocol, writer, reader) in order::loads(tasks, placement).into_keys() {
-        *fifos.entry((protocol, writer.rank, reader.rank)).or_default() += 1;
+        *fifos.entry((protocol, writer.rank, reader.rank)).or_default() += instances;
     }
     let ((_, from, to), &most) = fifos.iter().max_by_key(|(_, most)| **most)?;
     if most <= FIFOS {
@@ -138,6 +150,6 @@ fn too_many_fifos(
     Some(
         finding
             .note(format!("there are {FIFOS} from one rank to another, one for each pair of thread blocks"))
-            .help("lower `blocks`"),
+            .help("lower `blocks` or `instances`"),
     )
 }

@@ -43,6 +43,13 @@
 //! for each tile, and values waited for count from the tile's begin. Only starts are signalled and waited for once, before
 //! the first tile. All blocks have as many tiles as the largest chunk; what is beyond a chunk's end is empty.
 //!
+//! With instances there are as many copies of all blocks, each with counters and FIFOs of its own. A chunk is split into equal
+//! parts, rounded up to 16 bytes, one an instance; so no two instances touch the same bytes, and what is proved of one holds
+//! of all.
+//!
+//! `multimem data[..][3]` are the same chunks of every rank, reached through the switch: as the only source they come
+//! combined, as the only destination they are stored to everywhere.
+//!
 //! `slot r1.b0[2]` is a *message*: number 2 of this tile from this block to that one, in a slot of the connection's FIFO in
 //! the reading rank's memory; as a source, from that block. `LL r1.b0[2]` and `LL128 r1.b0[2]` carry their flags with
 //! the data, and are waited for word by word; a plain one is announced by a `message` signal. A slot is free again when
@@ -88,6 +95,8 @@ pub struct Schedule {
     pub tile: Option<u64>,
     /// Slots of each connection's FIFO.
     pub slots: u32,
+    /// Copies of the blocks, each of which moves its part of every chunk.
+    pub instances: u32,
     /// The thread blocks of each rank: `blocks[rank][block]`.
     pub blocks: Vec<Vec<Block>>,
 }
@@ -140,8 +149,9 @@ pub enum Action {
 }
 
 /// The operand whose chunks tell the size of a move: the first one that does not lie in scratch or a slot.
-pub fn sizing<'a>(sources: &'a [Operand], dests: &'a [Operand]) -> Option<&'a Slice> {
-    sources.iter().chain(dests).filter_map(Operand::memory).find(|slice| slice.buffer != Buffer::Scratch)
+pub fn sizing(sources: &[Operand], dests: &[Operand]) -> Option<Slice> {
+    let slices = sources.iter().chain(dests).filter_map(|operand| operand.slices().next());
+    slices.into_iter().find(|slice| slice.buffer != Buffer::Scratch)
 }
 
 /// What a move reads or stores.
@@ -151,28 +161,67 @@ pub enum Operand {
     Memory(Slice),
     /// One chunk's message.
     Message(Message),
+    /// Chunks of every rank's buffer, through the switch.
+    Multicast(Multicast),
+}
+
+/// The same chunks of every rank's buffer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Multicast {
+    /// Which buffer.
+    pub buffer: Buffer,
+    /// First chunk.
+    pub start: u32,
+    /// Number of chunks, at least 1.
+    pub len: u32,
+    /// World size.
+    pub ranks: u32,
+}
+
+impl Multicast {
+    /// Each rank's chunks, in the order of the ranks.
+    pub fn slices(&self) -> impl Iterator<Item = Slice> + use<> {
+        let Multicast { buffer, start, len, ranks } = *self;
+        (0..ranks).map(move |rank| Slice { buffer, rank: Rank(rank), start, len })
+    }
 }
 
 impl Operand {
-    /// The chunks of a buffer, if it is that.
+    /// The chunks of one rank's buffer, if it is that.
     pub fn memory(&self) -> Option<&Slice> {
         match self {
             Operand::Memory(slice) => Some(slice),
-            Operand::Message(_) => None,
+            Operand::Message(_) | Operand::Multicast(_) => None,
         }
     }
 
     /// The message, if it is one.
     pub fn message(&self) -> Option<&Message> {
         match self {
-            Operand::Memory(_) => None,
             Operand::Message(message) => Some(message),
+            Operand::Memory(_) | Operand::Multicast(_) => None,
         }
+    }
+
+    /// The chunks of buffers that it stands for, rank by rank; none for a message.
+    pub fn slices(&self) -> impl Iterator<Item = Slice> + use<> {
+        let (slice, ranks) = match self {
+            Operand::Memory(slice) => (*slice, slice.rank.0..slice.rank.0 + 1),
+            Operand::Multicast(Multicast { buffer, start, len, ranks }) => {
+                (Slice { buffer: *buffer, rank: Rank(0), start: *start, len: *len }, 0..*ranks)
+            }
+            Operand::Message(_) => (Slice { buffer: Buffer::Scratch, rank: Rank(0), start: 0, len: 1 }, 0..0),
+        };
+        ranks.map(move |rank| Slice { rank: Rank(rank), ..slice })
     }
 
     /// Chunks moved.
     pub fn len(&self) -> u32 {
-        self.memory().map_or(1, |slice| slice.len)
+        match self {
+            Operand::Memory(slice) => slice.len,
+            Operand::Multicast(multicast) => multicast.len,
+            Operand::Message(_) => 1,
+        }
     }
 
     /// Never: an operand has at least one chunk.
@@ -183,9 +232,8 @@ impl Operand {
     /// Whether the two share memory, seen from within one tile.
     pub fn overlaps(&self, other: &Operand) -> bool {
         match (self, other) {
-            (Operand::Memory(a), Operand::Memory(b)) => a.overlaps(b),
             (Operand::Message(a), Operand::Message(b)) => a == b,
-            _ => false,
+            _ => self.slices().any(|a| other.slices().any(|b| a.overlaps(&b))),
         }
     }
 }
@@ -380,6 +428,9 @@ impl fmt::Display for Schedule {
         if let Some(tile) = self.tile {
             write!(f, ", {} slots, tile {tile}", self.slots)?;
         }
+        if self.instances > 1 {
+            write!(f, ", {} instances", self.instances)?;
+        }
         writeln!(f, ", block cap {}", self.block_cap)?;
         for (place, block) in self.places() {
             writeln!(f, "{place}")?;
@@ -421,7 +472,7 @@ impl fmt::Display for Action {
                 Ok(())
             }
             Action::Move { sources, dests, position } => {
-                f.write_str(if sources.len() == 1 { "copy " } else { "reduce " })?;
+                f.write_str(if combines(sources) { "reduce " } else { "copy " })?;
                 join(f, &ends(sources, |connection| connection.writer), " + ")?;
                 f.write_str(" -> ")?;
                 join(f, &ends(dests, |connection| connection.reader), ", ")?;
@@ -435,10 +486,15 @@ impl fmt::Display for Action {
     }
 }
 
+/// Whether a move of these sources combines anything.
+pub(crate) fn combines(sources: &[Operand]) -> bool {
+    sources.len() > 1 || matches!(sources, [Operand::Multicast(_)])
+}
+
 /// Operands as a block names them: messages by the block at the other end.
 fn ends(operands: &[Operand], peer: impl Fn(&Connection) -> Place) -> Vec<String> {
     let name = |operand: &Operand| match operand {
-        Operand::Memory(slice) => slice.to_string(),
+        Operand::Memory(_) | Operand::Multicast(_) => operand.to_string(),
         Operand::Message(Message { connection, number }) => {
             format!("{} {}[{number}]", slot_word(connection.protocol), peer(connection))
         }
@@ -473,6 +529,12 @@ impl fmt::Display for Operand {
         match self {
             Operand::Memory(slice) => slice.fmt(f),
             Operand::Message(message) => message.fmt(f),
+            Operand::Multicast(Multicast { buffer, start, len: 1, .. }) => {
+                write!(f, "multimem {buffer}[..][{start}]")
+            }
+            Operand::Multicast(Multicast { buffer, start, len, .. }) => {
+                write!(f, "multimem {buffer}[..][{start}..{}]", start + len)
+            }
         }
     }
 }

@@ -89,9 +89,9 @@ impl Widths {
             "namespace quadrille {{\n\nconstexpr unsigned COUNTER_BITS = {};  // of a data counter\n\
              constexpr unsigned SEQUENCE_BITS = {};  // of a start's sequence number\n\
              constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\
-             constexpr unsigned SLOT_BYTES = {};  // of data in a FIFO's slot\n\
+             [[maybe_unused]] constexpr unsigned SLOT_BYTES = {};  // of data in a FIFO's slot\n\
              constexpr unsigned FIFOS = {FIFOS};  // from one rank to another, of a protocol\n\
-             constexpr unsigned SLOTS = {SLOTS};  // of a FIFO\n\n}}  // namespace quadrille\n",
+             [[maybe_unused]] constexpr unsigned SLOTS = {SLOTS};  // of a FIFO\n\n}}  // namespace quadrille\n",
             self.counter_bits,
             self.sequence_bits(),
             self.loads,

@@ -88,6 +88,8 @@ pub(crate) struct Slot {
     first: Rank,
     /// Each rank's memory; `None` where the rank has not allocated it, or it is empty.
     pub(crate) addresses: Vec<Option<u64>>,
+    /// The address of all of them, once a call has needed it.
+    pub(crate) multicast: Option<u64>,
 }
 
 /// The label of a window's memory on the virtual GPUs.
@@ -97,6 +99,11 @@ pub(crate) fn window_label(index: usize) -> String {
 
 /// The label of scratch on the virtual GPUs.
 pub(crate) const SCRATCH: &str = "scratch";
+
+/// The label of a window's multicast range on the virtual GPUs.
+pub(crate) fn multicast_label(index: usize) -> String {
+    format!("window {index} of all ranks")
+}
 
 /// The label of a FIFO region on the virtual GPUs.
 pub(crate) const FIFOS: &str = "FIFOs";
@@ -153,6 +160,7 @@ impl Communicator {
                 offset: offset.next_multiple_of(ALIGNMENT),
                 first: self.rank,
                 addresses: vec![None; group.allocated.len()],
+                multicast: None,
             });
         }
         let slot = &mut group.windows[index];

@@ -1,6 +1,6 @@
 //! Calls: checked, queued, and run once every rank has queued them.
 
-use crate::communicator::{ALIGNMENT, Group, SCRATCH, Slot, Window};
+use crate::communicator::{ALIGNMENT, Group, SCRATCH, Slot, Window, multicast_label};
 use crate::error::{CallProblem, Error};
 use crate::failure;
 use crate::kernel::{Kernel, Loaded};
@@ -92,6 +92,12 @@ impl View {
         View { window: window.memory.index, start: window.range.start, offset: window.offset() }
     }
 
+    /// Its multicast address; 0 where there is none.
+    fn multicast(self, windows: &[Slot]) -> u64 {
+        let slot = windows.get(self.window);
+        slot.and_then(|slot| slot.multicast).map_or(0, |address| address + self.start)
+    }
+
     /// Its address on `rank`; 0 where that rank has no memory of the window.
     fn address(self, windows: &[Slot], rank: usize) -> u64 {
         let slot = windows.get(self.window);
@@ -171,7 +177,8 @@ impl Queued {
             spin_limit: 0,
             abort: 0,
             status: group.status[rank],
-            multicast: 0,
+            multicast_input: self.input.unwrap_or(self.output).multicast(&group.windows),
+            multicast_output: self.output.multicast(&group.windows),
             scalar: self.program.cuda.op.argument(self.program.cuda.dtype),
             input,
             output,
@@ -300,14 +307,28 @@ impl Shared {
 }
 
 impl State {
-    /// Makes each group's scratch as large as its queued calls need, and FIFOs where they need any; nothing is running
-    /// that uses them.
+    /// Makes each group's scratch as large as its queued calls need, FIFOs where they need any, and multicast ranges of the
+    /// windows that go through the switch; nothing is running that uses them.
     fn reserve(&mut self, fifos: &FifoLayout) -> Result<(), Error> {
         for group in self.groups.values_mut() {
             let staged = group.queue.iter().flatten().any(|call| call.program.cuda.slot_bytes.is_some());
             if staged && group.fifos.contains(&0) {
                 for (address, rank) in group.fifos.iter_mut().zip(0..) {
                     *address = self.gpus.alloc_fifos(Rank(rank), fifos)?;
+                }
+            }
+            let switched = group.queue.iter().flatten().filter(|call| call.program.cuda.multicast);
+            let mut windows: Vec<usize> =
+                switched.flat_map(|call| call.views().map(|view| view.window).collect::<Vec<_>>()).collect();
+            windows.sort_unstable();
+            windows.dedup();
+            for index in windows {
+                let slot = &mut group.windows[index];
+                // Where a rank has no memory of a window, no program reaches all ranks' through the switch.
+                let members: Option<Vec<u64>> = slot.addresses.iter().copied().collect();
+                if let (None, Some(members)) = (slot.multicast, members) {
+                    slot.multicast =
+                        Some(self.gpus.multicast(&members, slot.bytes, &multicast_label(index))?);
                 }
             }
             let need = group.queue.iter().flatten().map(Queued::scratch_bytes).max().unwrap_or(0);

@@ -230,7 +230,9 @@ impl Shared {
     }
 
     pub(crate) fn domain(&self) -> Domain {
-        Domain { block_cap: self.options.block_cap, ..Domain::full_mesh(self.ranks) }
+        // `multimem` is of sm_90 (PTX ISA).
+        let multicast = self.options.arch.number >= 90;
+        Domain { block_cap: self.options.block_cap, multicast, ..Domain::full_mesh(self.ranks) }
     }
 
     pub(crate) fn widths(&self) -> Widths {

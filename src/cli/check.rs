@@ -75,7 +75,7 @@ struct Schedule {
 #[derive(Debug)]
 enum Outcome {
     /// It holds.
-    Proved { totals: Totals, saved: Saved, tile: Option<u64>, proof_ms: f64 },
+    Proved { totals: Totals, saved: Saved, tile: Option<u64>, instances: u32, proof_ms: f64 },
     /// It asks for what cannot be carried out yet.
     Waits { why: String },
     /// There are findings.
@@ -174,7 +174,8 @@ fn prove(
         Ok(schedule) => {
             let proof_ms = began.elapsed().as_secs_f64() * 1e3;
             let saved = collective.with_schedule(index).saved(&collective.domain(ranks)).unwrap_or_default();
-            Outcome::Proved { totals: schedule.totals(), saved, tile: schedule.tile, proof_ms }
+            let (tile, instances) = (schedule.tile, schedule.instances);
+            Outcome::Proved { totals: schedule.totals(), saved, tile, instances, proof_ms }
         }
         Err(Diagnostics { list, .. }) => match waits(&list) {
             Some(why) => Outcome::Waits { why },

@@ -168,7 +168,8 @@ fn produce(
     ranks: u32,
     stages: &[Stage],
 ) -> Result<Vec<Artifact>, Failure> {
-    let domain = collective.domain(ranks);
+    // GPUs before sm_90 have no multimem (PTX ISA).
+    let domain = Domain { multicast: compile.arch.number >= 90, ..collective.domain(ranks) };
     let run::Element { dtype, op } = compile.element;
     let mut artifacts = Vec::new();
     for &stage in stages {

@@ -62,9 +62,11 @@ fn snapshot(collective: &Collective, ranks: u32) -> Result<(), Failed> {
 /// What ships compiles for every architecture, to PTX and to machine code, without a warning.
 fn compile(collective: &Collective, ranks: u32) -> Result<(), Failed> {
     nvrtc::provide(nvrtc::announce)?;
-    let cuda = collective.cuda(&Domain::full_mesh(ranks), DType::Bf16, RedOp::Sum)?;
     for arch in ["sm_80", "sm_90", "sm_100"] {
         let arch: Arch = arch.parse()?;
+        // GPUs before sm_90 have no multimem.
+        let domain = Domain { multicast: arch.number >= 90, ..Domain::full_mesh(ranks) };
+        let cuda = collective.cuda(&domain, DType::Bf16, RedOp::Sum)?;
         let options = nvrtc::Options { arch, kind: Kind::Cubin, name: &cuda.entry };
         let image = nvrtc::compile(&cuda.text, &options)?;
         if !image.warnings.is_empty() {

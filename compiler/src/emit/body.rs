@@ -35,11 +35,15 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     ));
     let most_links = kernel.classes.iter().map(Class::link_count).max().unwrap_or(0).max(1);
     text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
-    text.push_str(match kernel.tile {
-        Some(_) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES> chunks(p.count);\n",
-        None => "  const Chunks<T, CHUNKS, EQUAL> chunks(p.count);\n",
+    text.push_str(match kernel.instances {
+        1 => "  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x;\n",
+        _ => "  const u32 RANK = p.rank, BLOCK = blockIdx.x % GRID, INSTANCE = blockIdx.x / GRID;\n",
     });
-    text.push_str("  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x;\n");
+    text.push_str(match (kernel.tile, kernel.instances) {
+        (_, 2..) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES, INSTANCES> chunks(p.count, INSTANCE);\n",
+        (Some(_), _) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES> chunks(p.count);\n",
+        (None, _) => "  const Chunks<T, CHUNKS, EQUAL> chunks(p.count);\n",
+    });
     if tables.used() {
         text.push_str("  const u32 MEMBER = MEMBERS[RANK * GRID + BLOCK];\n");
     }
@@ -74,7 +78,7 @@ fn namespace(kernel: &Kernel) -> String {
 }
 
 fn head(kernel: &Kernel) -> String {
-    let grid = kernel.grid.iter().copied().max().unwrap_or(1);
+    let grid = kernel.blocks();
     let element = match kernel.dtype {
         DType::F32 => "F32",
         DType::Bf16 => "BF16",
@@ -108,9 +112,18 @@ fn head(kernel: &Kernel) -> String {
         kernel.divisible,
         kernel.threads,
         kernel.block_cap,
-        kernel.tile.map_or(String::new(), |tile| format!("constexpr u64 TILE_BYTES = {tile};\n")),
+        tiles(kernel),
         scaled_operators(kernel),
     )
+}
+
+/// The constants of tiles and instances, where there are any.
+fn tiles(kernel: &Kernel) -> String {
+    let mut text = kernel.tile.map_or(String::new(), |tile| format!("constexpr u64 TILE_BYTES = {tile};\n"));
+    if kernel.instances > 1 {
+        text.push_str(&format!("constexpr u32 INSTANCES = {};\n", kernel.instances));
+    }
+    text
 }
 
 /// A step's code, or what stands around the steps.
@@ -129,7 +142,7 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
     if !class.links.is_empty() {
         // No barrier: a link is of one thread alone, which opens, uses and closes it. But all threads look where a FIFO is.
         let mut opened: String =
-            class.links.iter().map(|links| open(links, kernel.threads, tables)).collect();
+            class.links.iter().map(|links| open(links, (kernel.threads, kernel.instances), tables)).collect();
         if class.links.iter().any(|links| links.fifo.is_some()) {
             opened.push_str("block_sync();\n");
         }
@@ -155,7 +168,7 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
     parts
 }
 
-fn open(links: &Links, threads: u32, tables: &mut Tables) -> String {
+fn open(links: &Links, (threads, instances): (u32, u32), tables: &mut Tables) -> String {
     let way = match links.end {
         End::Writer => "to",
         End::Waiter => "from",
@@ -168,6 +181,12 @@ fn open(links: &Links, threads: u32, tables: &mut Tables) -> String {
     };
     let rank = tables.expression(&links.rank);
     let other = tables.expression(links.fifo.as_ref().unwrap_or(&links.block));
+    // Each instance has blocks and FIFOs of its own.
+    let other = match (instances, &links.fifo) {
+        (1, _) => other,
+        (_, Some(_)) => format!("({other}) * INSTANCES + INSTANCE"),
+        (_, None) => format!("{other} + INSTANCE * GRID"),
+    };
     format!(
         "for (u32 I = index_from({}); I < {}; I += THREADS)\n  \
          open_{function}(links[{} + I], p, {rank}, {other}, {});\n",

@@ -11,6 +11,9 @@ use crate::scaling::Scaling;
 pub(super) fn movement(kernel: &Kernel, index: usize, step: &KernelStep, tables: &mut Tables) -> String {
     let KernelAction::Move { sources, dests, size_of, scaling } = &step.action else { return String::new() };
     let messages = || sources.iter().chain(dests).filter_map(message);
+    if [sources, dests].into_iter().any(|side| matches!(side[..], [Operand::Multicast { .. }])) {
+        return through_switch(kernel, (sources, dests), size_of, scaling, tables);
+    }
     match messages().next() {
         Some((Protocol::Simple, ..)) | None => {
             let code = through_memory(kernel, (sources, dests), size_of, scaling, tables);
@@ -26,7 +29,7 @@ pub(super) fn movement(kernel: &Kernel, index: usize, step: &KernelStep, tables:
 /// Protocol, link and number of a message.
 fn message(operand: &Operand) -> Option<(Protocol, u32, u32)> {
     match *operand {
-        Operand::Memory { .. } => None,
+        Operand::Memory { .. } | Operand::Multicast { .. } => None,
         Operand::Message { protocol, link, number } => Some((protocol, link, number)),
     }
 }
@@ -122,10 +125,7 @@ fn through_lines(
 /// The elements that are moved.
 fn length(kernel: &Kernel, sources: &[Operand], size_of: &Formula, tables: &mut Tables) -> String {
     let start = tables.expression(size_of);
-    let chunks = sources.first().map_or(1, |operand| match operand {
-        Operand::Memory { len, .. } => *len,
-        Operand::Message { .. } => 1,
-    });
+    let chunks = sources.first().map_or(1, Operand::len);
     match kernel.tile {
         Some(_) => format!("chunks.piece({start}, TILE)"),
         None => format!("chunks.length({start}, {chunks})"),
@@ -137,15 +137,70 @@ fn address(operand: &Operand, tiled: bool, tables: &mut Tables) -> String {
     match operand {
         Operand::Message { link, number, .. } => format!("slot(links[{link}], {number}, TILE)"),
         Operand::Memory { buffer, rank, start, .. } => {
-            let table = match buffer {
-                Buffer::Input => "input",
-                Buffer::Output | Buffer::Data => "output",
-                Buffer::Scratch => "scratch",
-            };
-            let at = if *buffer == Buffer::Scratch { "slot" } else { "at" };
-            let (rank, start) = (tables.expression(rank), tables.expression(start));
-            let (piece, tile) = if tiled { ("piece_", ", TILE") } else { ("", "") };
-            format!("chunks.{piece}{at}(p.{table}[{rank}], {start}{tile})")
+            let base = format!("p.{}[{}]", table(*buffer), tables.expression(rank));
+            located(*buffer, &base, start, tiled, tables)
+        }
+        Operand::Multicast { buffer, start, .. } => {
+            let base = format!("p.multicast_{}", table(*buffer));
+            located(*buffer, &base, start, tiled, tables)
         }
     }
+}
+
+/// The name of a buffer's addresses.
+fn table(buffer: Buffer) -> &'static str {
+    match buffer {
+        Buffer::Input => "input",
+        Buffer::Output | Buffer::Data => "output",
+        Buffer::Scratch => "scratch",
+    }
+}
+
+/// Where a chunk of the buffer at `base` lies.
+fn located(buffer: Buffer, base: &str, start: &Formula, tiled: bool, tables: &mut Tables) -> String {
+    let at = if buffer == Buffer::Scratch { "slot" } else { "at" };
+    let start = tables.expression(start);
+    let (piece, tile) = if tiled { ("piece_", ", TILE") } else { ("", "") };
+    format!("chunks.{piece}{at}({base}, {start}{tile})")
+}
+
+/// A side of a move through the switch: whether all of it goes there, its multicast or only address, and the addresses on
+/// all ranks, or the only one.
+fn side(kernel: &Kernel, operands: &[Operand], tables: &mut Tables) -> (bool, String, String) {
+    let tiled = kernel.tile.is_some();
+    match operands {
+        [all @ Operand::Multicast { buffer, start, .. }] => {
+            let each = (0..kernel.shape.ranks).map(|rank| {
+                let base = format!("p.{}[{rank}]", table(*buffer));
+                located(*buffer, &base, start, tiled, tables)
+            });
+            let each: Vec<String> = each.collect();
+            (true, address(all, tiled, tables), each.join(",\n      "))
+        }
+        _ => {
+            let each: Vec<String> = operands.iter().map(|o| address(o, tiled, tables)).collect();
+            (false, each.first().cloned().unwrap_or_default(), each.join(",\n      "))
+        }
+    }
+}
+
+fn through_switch(
+    kernel: &Kernel,
+    (sources, dests): (&[Operand], &[Operand]),
+    size_of: &Formula,
+    scaling: &Scaling,
+    tables: &mut Tables,
+) -> String {
+    let (reduces, from, all_from) = side(kernel, sources, tables);
+    let (stores, to, all_to) = side(kernel, dests, tables);
+    let count =
+        |operands: &[Operand], all: bool| if all { kernel.shape.ranks as usize } else { operands.len() };
+    format!(
+        "alias_fence();\nmove_switch<T, {}, {}, {}, {reduces}, {stores}>(\n    {from},\n    {{{all_from}}},\n    \
+         {to},\n    {{{all_to}}},\n    {}, p.scalar);\nalias_fence();\n",
+        operator(kernel, scaling),
+        count(sources, reduces),
+        count(dests, stores),
+        length(kernel, sources, size_of, tables),
+    )
 }

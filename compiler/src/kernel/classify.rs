@@ -28,6 +28,7 @@ enum StepShape {
 enum OperandShape {
     Memory { buffer: Buffer, len: u32 },
     Message { protocol: Protocol, link: u32, number: u32 },
+    Multicast { buffer: Buffer, len: u32 },
 }
 
 /// A block with its counters numbered in the order of first use.
@@ -97,6 +98,9 @@ fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signatur
                         schedule::Operand::Memory(slice) => {
                             OperandShape::Memory { buffer: slice.buffer, len: slice.len }
                         }
+                        schedule::Operand::Multicast(all) => {
+                            OperandShape::Multicast { buffer: all.buffer, len: all.len }
+                        }
                         schedule::Operand::Message(message) => OperandShape::Message {
                             protocol: message.connection.protocol,
                             link: link(message.connection.credit()) as u32,
@@ -161,6 +165,11 @@ fn class(
             let operand = |(k, operand): (usize, &OperandShape)| match *operand {
                 OperandShape::Message { protocol, link, number } => {
                     Operand::Message { protocol, link, number }
+                }
+                OperandShape::Multicast { buffer, len } => {
+                    let first = |m: &Candidate<'_>| side(&m.block.steps[i])[k].slices().next();
+                    let start = fit(shape.chunks, &|m| first(m).map_or(0, |s| s.start));
+                    Operand::Multicast { buffer, start, len }
                 }
                 OperandShape::Memory { buffer, len } => {
                     let slice = |m: &Candidate<'_>| side(&m.block.steps[i])[k].memory().copied();

@@ -3,7 +3,7 @@
 use super::{Class, End, Kernel, KernelAction, LinkRun, Operand};
 use crate::abi::CounterKind;
 use crate::ids::{Place, Rank, Slice, ThreadBlock};
-use crate::schedule::{self, Action, Arrival, Connection, Counter, Message};
+use crate::schedule::{self, Action, Arrival, Connection, Counter, Message, Multicast};
 use rustc_hash::FxHashMap;
 
 /// A block as the kernel has it.
@@ -62,6 +62,12 @@ impl Kernel {
                     rank: Rank(rank.evaluate(ranks, member, at, 0)),
                     start: start.evaluate(ranks, member, at, 0),
                     len: *len,
+                })),
+                Operand::Multicast { buffer, start, len } => Some(schedule::Operand::Multicast(Multicast {
+                    buffer: *buffer,
+                    start: start.evaluate(ranks, member, at, 0),
+                    len: *len,
+                    ranks,
                 })),
                 Operand::Message { protocol, link, number } => {
                     let credit = links.get(*link as usize)?.0;

@@ -18,6 +18,7 @@ pub(super) struct Frame {
     pub(super) block_cap: u32,
     pub(super) tile: Option<u64>,
     pub(super) slots: u32,
+    pub(super) instances: u32,
 }
 
 /// Lays out the schedule. The order of the tasks matters as far as they are of one block.
@@ -26,7 +27,7 @@ pub(super) fn arrange(
     tasks: &Tasks,
     placement: &Placement,
     sync: &Synchronization,
-    Frame { block_cap, tile, slots }: Frame,
+    Frame { block_cap, tile, slots, instances }: Frame,
 ) -> Schedule {
     let values = number_signals(placement, sync);
     let ranks = program.shape.ranks;
@@ -99,7 +100,8 @@ pub(super) fn arrange(
             .collect()
     });
     let blocks = blocks.collect();
-    Schedule { name: program.name.clone(), shape: program.scheduled_shape(), block_cap, tile, slots, blocks }
+    let (name, shape) = (program.name.clone(), program.scheduled_shape());
+    Schedule { name, shape, block_cap, tile, slots, instances, blocks }
 }
 
 /// The value of each signal: which one of its counter it is, in the writing block's order, from 1.
@@ -186,6 +188,7 @@ impl<'a> Fifos<'a> {
     fn operand(&self, end: &End) -> Operand {
         match end {
             End::Memory(slice) => Operand::Memory(*slice),
+            End::Multicast(multicast) => Operand::Multicast(*multicast),
             End::Message(message) => Operand::Message(Message {
                 connection: Fifos::connection(self.wire(*message)),
                 number: self.number[*message as usize],

@@ -35,7 +35,7 @@ pub(super) fn assign(
     for i in 0..n {
         let before = graph.neighbors_directed(NodeIndex::new(i), Direction::Incoming).map(|p| p.index());
         let messages = tasks.list[i].sources.iter().filter_map(|end| match end {
-            End::Memory(_) => None,
+            End::Memory(_) | End::Multicast(_) => None,
             End::Message(number) => Some(tasks.messages[*number as usize].writer as usize),
         });
         depth[i] = before.chain(messages).map(|p| depth[p] + 1).max().unwrap_or(0);

@@ -4,6 +4,7 @@
 use crate::ids::{Rank, Slice};
 use crate::options::{How, Protocol, ScheduleOptions, Transport};
 use crate::program::{Op, OpId, Program, Site};
+use crate::schedule::Multicast;
 use crate::transport::transport;
 use smallvec::{SmallVec, smallvec};
 
@@ -27,6 +28,8 @@ pub(crate) struct Task {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     Memory(Slice),
+    /// The slice's chunks on every rank.
+    Multicast(Multicast),
     /// A message by its number in [`Tasks::messages`].
     Message(u32),
 }
@@ -49,30 +52,33 @@ pub(crate) struct Tasks {
 
 impl Task {
     /// The chunks of buffers that it reads.
-    pub(super) fn reads(&self) -> impl Iterator<Item = &Slice> {
-        self.sources.iter().filter_map(End::memory)
+    pub(super) fn reads(&self) -> impl Iterator<Item = Slice> {
+        self.sources.iter().flat_map(End::slices)
     }
 
     /// The chunks of buffers that it stores.
-    pub(super) fn stores(&self) -> impl Iterator<Item = &Slice> {
-        self.dests.iter().filter_map(End::memory)
+    pub(super) fn stores(&self) -> impl Iterator<Item = Slice> {
+        self.dests.iter().flat_map(End::slices)
     }
 
     /// The messages that it reads or stores.
     pub(super) fn messages(&self) -> impl Iterator<Item = u32> {
         self.sources.iter().chain(&self.dests).filter_map(|end| match end {
-            End::Memory(_) => None,
+            End::Memory(_) | End::Multicast(_) => None,
             End::Message(number) => Some(*number),
         })
     }
 }
 
 impl End {
-    pub(super) fn memory(&self) -> Option<&Slice> {
-        match self {
-            End::Memory(slice) => Some(slice),
-            End::Message(_) => None,
-        }
+    /// The chunks of buffers that it stands for.
+    fn slices(&self) -> impl Iterator<Item = Slice> + use<> {
+        let (one, all) = match self {
+            End::Memory(slice) => (Some(*slice), None),
+            End::Multicast(multicast) => (None, Some(multicast.slices())),
+            End::Message(_) => (None, None),
+        };
+        one.into_iter().chain(all.into_iter().flatten())
     }
 }
 
@@ -87,16 +93,48 @@ pub(super) fn staging(how: &How, options: &ScheduleOptions, symmetric: bool) -> 
     }
 }
 
-/// Divides a program into tasks. `staged` says by which protocol an operation is staged, if it is; `tiled`, that tasks
-/// have to be of single chunks.
-pub(super) fn divide(program: &Program, staged: impl Fn(&Op) -> Option<Protocol>, tiled: bool) -> Tasks {
+/// The chunks of all ranks that slices are, one a rank in the order of the ranks.
+pub(super) fn multicast(slices: &[Slice], ranks: u32) -> Option<Multicast> {
+    let Slice { buffer, start, len, .. } = *slices.first()?;
+    let all = Multicast { buffer, start, len, ranks };
+    (ranks > 1 && slices.len() == ranks as usize && all.slices().eq(slices.iter().copied())).then_some(all)
+}
+
+/// An operation's ends with the chunks of all ranks as one, where they are all of a side and nothing keeps them apart.
+fn through_switch(task: Task, ranks: u32) -> Task {
+    let side = |ends: &SmallVec<[End; 2]>| -> SmallVec<[End; 2]> {
+        let slices: Vec<Slice> = ends.iter().flat_map(End::slices).collect();
+        multicast(&slices, ranks).map_or_else(|| ends.clone(), |all| smallvec![End::Multicast(all)])
+    };
+    let (sources, dests) = (side(&task.sources), side(&task.dests));
+    // A chunk that one side reaches by the switch and the other by its own address would need a fence within the move.
+    let both = matches!((&sources[..], &dests[..]), ([End::Multicast(_)], [End::Multicast(_)]));
+    let meet = task.reads().any(|read| task.stores().any(|stored| stored.overlaps(&read)));
+    if meet && !both { task } else { Task { sources, dests, ..task } }
+}
+
+/// How an operation moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Means {
+    /// By loads and stores on peers' buffers.
+    Direct,
+    /// The same, and through the switch what concerns all ranks.
+    Switch,
+    /// Through slots.
+    Staged(Protocol),
+}
+
+/// Divides a program into tasks. `means` says how an operation moves; `tiled`, that tasks have to be of single chunks.
+pub(super) fn divide(program: &Program, means: impl Fn(&Op) -> Means, tiled: bool) -> Tasks {
+    let ranks = program.shape.ranks;
     let mut tasks = Tasks::default();
     for (op, id) in program.ops.iter().zip((0..).map(OpId)) {
-        let protocol = staged(op);
+        let means = means(op);
         let chunks = op.sources.first().map_or(1, |slice| slice.len);
         if !tiled {
             let whole = |slices: &[Slice]| slices.iter().map(|&slice| End::Memory(slice)).collect();
-            tasks.list.push(task(id, op, whole(&op.sources), whole(&op.dests), op.position));
+            let own = task(id, op, whole(&op.sources), whole(&op.dests), op.position);
+            tasks.list.push(if means == Means::Switch { through_switch(own, ranks) } else { own });
             continue;
         }
         for offset in 0..chunks {
@@ -104,13 +142,13 @@ pub(super) fn divide(program: &Program, staged: impl Fn(&Op) -> Option<Protocol>
             let position = (op.position + offset) % program.shape.chunks.max(1);
             let (sources, dests): (Vec<Slice>, Vec<Slice>) =
                 (op.sources.iter().map(at).collect(), op.dests.iter().map(at).collect());
-            match protocol {
-                Some(protocol) => tasks.stage(id, op, (&sources, &dests), position, protocol),
-                None => {
-                    let ends = |slices: &[Slice]| slices.iter().map(|&slice| End::Memory(slice)).collect();
-                    tasks.list.push(task(id, op, ends(&sources), ends(&dests), position));
-                }
+            if let Means::Staged(protocol) = means {
+                tasks.stage(id, op, (&sources, &dests), position, protocol);
+                continue;
             }
+            let ends = |slices: &[Slice]| slices.iter().map(|&slice| End::Memory(slice)).collect();
+            let own = task(id, op, ends(&sources), ends(&dests), position);
+            tasks.list.push(if means == Means::Switch { through_switch(own, ranks) } else { own });
         }
     }
     tasks

@@ -40,7 +40,7 @@ pub(crate) fn follow(
     let n = tasks.list.len();
     let order = (0..n as u32).collect();
     let placement = Placement { place: place.clone(), order, blocks: blocks.clone() };
-    let problems = [too_many_ends(program, tasks), too_many_fifos(program, tasks, &placement)];
+    let problems = [too_many_ends(program, tasks), too_many_fifos(program, tasks, &placement, 1)];
     let problems: Vec<_> = problems.into_iter().flatten().collect();
     if !problems.is_empty() {
         return Err(problems);
@@ -69,12 +69,12 @@ pub(crate) fn follow(
         }
         let announced = tasks.list[task].sources.iter().filter_map(|end| match end {
             End::Message(message) => Some(*message),
-            End::Memory(_) => None,
+            End::Memory(_) | End::Multicast(_) => None,
         });
         let plain = |&message: &u32| tasks.messages[message as usize].protocol == Protocol::Simple;
         waits.messages = announced.filter(plain).collect();
     }
     let saved = Saved { dependences: sync.dependences, implied: sync.implied, fused: 0 };
-    let frame = Frame { block_cap: domain.block_cap, tile: Some(tile), slots };
+    let frame = Frame { block_cap: domain.block_cap, tile: Some(tile), slots, instances: 1 };
     Ok((arrange(program, tasks, &placement, &sync, frame), saved))
 }

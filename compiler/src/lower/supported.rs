@@ -1,6 +1,6 @@
 //! Schedule options that cannot be carried out.
 
-use super::divide::staging;
+use super::divide::{multicast, staging};
 use crate::abi::SLOTS;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::domain::Domain;
@@ -18,16 +18,18 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     for statement in &program.statements {
         unbuilt(&statement.how, &mut refuse);
     }
-    let more_than_one = options.instances.filter(|given| given.value > 1);
-    let numbers = [
-        (more_than_one.map(|given| (given.loc, u64::from(given.value))), "instances"),
-        (options.unroll.map(|given| (given.loc, u64::from(given.value))), "unroll"),
-    ];
-    for (given, name) in numbers {
-        if let Some((loc, value)) = given {
-            refuse(loc, format!("`{name} = {value}`"));
-        }
+    if let Some(given) = options.unroll {
+        refuse(given.loc, format!("`unroll = {}`", given.value));
     }
+    let room = options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap));
+    if let Some(given) = options.instances.filter(|given| given.value > room) {
+        let message = format!("{} instances", given.value);
+        findings.push(
+            Diagnostic::new(Check::Unsupported, given.loc, message)
+                .note(format!("a rank has at most {room} blocks, and every instance needs one of its own")),
+        );
+    }
+    switched(program, options, &mut findings);
     fifos(program, options, domain.symmetric, &mut findings);
     protocols(program, options, &mut findings);
     let cap = cap(domain, options);
@@ -51,16 +53,42 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     findings
 }
 
-/// Most thread blocks of a rank.
+/// Most thread blocks of a rank, for each instance.
 pub(super) fn cap(domain: &Domain, options: &ScheduleOptions) -> u32 {
-    options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap)).max(1)
+    let instances = options.instances.map_or(1, |given| given.value.max(1));
+    let blocks = options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap));
+    (blocks / instances).max(1)
 }
 
 fn unbuilt(how: &How, refuse: &mut impl FnMut(Loc, String)) {
-    let unbuilt =
-        |transport: &Given<Transport>| matches!(transport.value, Transport::Multimem | Transport::Bulk);
+    let unbuilt = |transport: &Given<Transport>| transport.value == Transport::Bulk;
     if let Some(given) = how.transport.filter(unbuilt) {
         refuse(given.loc, format!("transport {}", given.value));
+    }
+}
+
+/// Operations that the switch has no part in, of statements that ask for it.
+fn switched(program: &Program, options: &ScheduleOptions, findings: &mut Vec<Diagnostic>) {
+    let ranks = program.shape.ranks;
+    let mut seen = Vec::new();
+    for op in &program.ops {
+        let statement = &program.statements[op.statement.0 as usize];
+        let asked = statement.how.transport.or(options.how.transport);
+        let Some(given) = asked.filter(|given| given.value == Transport::Multimem) else { continue };
+        let of_all =
+            [&op.sources[..], &op.dests[..]].into_iter().any(|side| multicast(side, ranks).is_some());
+        if ranks == 1 || of_all || seen.contains(&op.statement) {
+            continue;
+        }
+        seen.push(op.statement);
+        findings.push(
+            Diagnostic::new(Check::Unsupported, given.loc, "nothing that the switch could do".to_owned())
+                .note(format!(
+                    "`{}` at {} neither combines nor stores one chunk of every rank",
+                    statement.text, statement.loc
+                ))
+                .help("write `reduce(buffer[..][c])` or `buffer[..][c] = ..`, or leave multimem out here"),
+        );
     }
 }
 

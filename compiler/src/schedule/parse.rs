@@ -1,8 +1,8 @@
 //! Reads a schedule's text form back.
 
 use super::{
-    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step, sizing,
-    slot_word,
+    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Multicast, Operand, Schedule, Step,
+    combines, sizing, slot_word,
 };
 use crate::abi::SLOTS;
 use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
@@ -74,7 +74,7 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
         shape.root = at.rank()?;
         at.token(",")?;
     }
-    let (mut tile, mut slots) = (None, SLOTS);
+    let (mut tile, mut slots, mut instances) = (None, SLOTS, 1);
     while !at.take("block cap") {
         if at.take("tile") {
             let mark = at.mark();
@@ -86,11 +86,14 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
             at.token(",")?;
             continue;
         }
-        let number = at.count("`block cap`, `tile`, or a number of nodes, slots or scratch chunks")?;
+        let number =
+            at.count("`block cap`, `tile`, or a number of nodes, slots, instances or scratch chunks")?;
         if at.take("nodes") {
             shape.nodes = number;
         } else if at.take("slots") {
             slots = number;
+        } else if at.take("instances") {
+            instances = number;
         } else {
             at.token(if number == 1 { "scratch chunk" } else { "scratch chunks" })?;
             shape.scratch = number;
@@ -99,7 +102,8 @@ fn header(at: &mut Cursor<'_>) -> Result<Schedule, ParseError> {
     }
     let block_cap = at.count("the block cap")?;
     at.end()?;
-    Ok(Schedule { name, shape, block_cap, tile, slots, blocks: vec![Vec::new(); ranks as usize] })
+    let blocks = vec![Vec::new(); ranks as usize];
+    Ok(Schedule { name, shape, block_cap, tile, slots, instances, blocks })
 }
 
 fn open_block(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseError> {
@@ -139,7 +143,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
     if !block.expects.is_empty() {
         return Err(at.error_at(mark, "a step after the block's `expect` lines"));
     }
-    let action = action(at, own, schedule.shape.chunks)?;
+    let action = action(at, own, &schedule.shape)?;
     let transfer = at.take("of");
     if transfer && !at.rest().starts_with('#') {
         return Err(at.expected("an operation like `#0`"));
@@ -149,7 +153,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
     Ok(())
 }
 
-fn action(at: &mut Cursor<'_>, own: Place, chunks: u32) -> Result<Action, ParseError> {
+fn action(at: &mut Cursor<'_>, own: Place, shape: &Shape) -> Result<Action, ParseError> {
     if at.take("wait") {
         return Ok(Action::Wait(at.list(",", |at| {
             let kind = at.counter_kind()?;
@@ -172,16 +176,18 @@ fn action(at: &mut Cursor<'_>, own: Place, chunks: u32) -> Result<Action, ParseE
     if !reduce && !at.take("copy") {
         return Err(at.expected("`wait`, `signal`, `copy`, `reduce`, `sync` or `expect`"));
     }
-    let sources =
-        at.list("+", |at| at.operand(|protocol, writer| Connection { protocol, writer, reader: own }))?;
-    if reduce == (sources.len() == 1) {
-        return Err(at.error_at(mark, "a `copy` has one source, a `reduce` several"));
+    let sources = at.list("+", |at| {
+        at.operand(shape.ranks, |protocol, writer| Connection { protocol, writer, reader: own })
+    })?;
+    if reduce != combines(&sources) {
+        return Err(at.error_at(mark, "a `copy` has one source, a `reduce` several or one `multimem`"));
     }
     at.token("->")?;
-    let dests =
-        at.list(",", |at| at.operand(|protocol, reader| Connection { protocol, writer: own, reader }))?;
+    let dests = at.list(",", |at| {
+        at.operand(shape.ranks, |protocol, reader| Connection { protocol, writer: own, reader })
+    })?;
     let position = match sizing(&sources, &dests) {
-        Some(slice) => slice.start % chunks.max(1),
+        Some(slice) => slice.start % shape.chunks.max(1),
         None => {
             at.token("at")?;
             at.number("a chunk's position in its unit")?
@@ -317,7 +323,17 @@ impl<'a> Cursor<'a> {
     }
 
     /// A slice or a message, whose connection follows from the block at its other end.
-    fn operand(&mut self, connection: impl Fn(Protocol, Place) -> Connection) -> Result<Operand, ParseError> {
+    fn operand(
+        &mut self,
+        ranks: u32,
+        connection: impl Fn(Protocol, Place) -> Connection,
+    ) -> Result<Operand, ParseError> {
+        if self.take("multimem") {
+            let buffer = self.buffer()?;
+            ["[", "..", "]"].into_iter().try_for_each(|token| self.token(token))?;
+            let (start, len) = self.chunks()?;
+            return Ok(Operand::Multicast(Multicast { buffer, start, len, ranks }));
+        }
         let Some(protocol) = Protocol::ALL.into_iter().find(|&p| self.take(slot_word(p))) else {
             return Ok(Operand::Memory(self.slice()?));
         };
@@ -328,13 +344,22 @@ impl<'a> Cursor<'a> {
         Ok(Operand::Message(Message { connection, number }))
     }
 
+    fn buffer(&mut self) -> Result<Buffer, ParseError> {
+        let found = Buffer::ALL.into_iter().find(|b| self.take(b.name()));
+        found.ok_or_else(|| self.expected("a slice like `data[0][1]`, or a message like `slot r1.b0[0]`"))
+    }
+
     fn slice(&mut self) -> Result<Slice, ParseError> {
-        let Some(buffer) = Buffer::ALL.into_iter().find(|b| self.take(b.name())) else {
-            return Err(self.expected("a slice like `data[0][1]`, or a message like `slot r1.b0[0]`"));
-        };
+        let buffer = self.buffer()?;
         self.token("[")?;
         let rank = Rank(self.number("a rank")?);
         self.token("]")?;
+        let (start, len) = self.chunks()?;
+        Ok(Slice { buffer, rank, start, len })
+    }
+
+    /// `[3]` or `[3..5]`: the first chunk and how many.
+    fn chunks(&mut self) -> Result<(u32, u32), ParseError> {
         self.token("[")?;
         let mark = self.mark();
         let start = self.number("a chunk")?;
@@ -343,7 +368,7 @@ impl<'a> Cursor<'a> {
             return Err(self.error_at(mark, format!("the range {start}..{end} is empty")));
         }
         self.token("]")?;
-        Ok(Slice { buffer, rank, start, len: end - start })
+        Ok((start, end - start))
     }
 
     fn list<T>(
@@ -391,7 +416,7 @@ mod tests {
 
     #[test]
     fn tiles_slots_and_messages() {
-        let text = "schedule s: all_reduce, 2 ranks, 1 chunk, in place, 4 slots, tile 4096, block cap 32\n\
+        let text = "schedule s: all_reduce, 2 ranks, 1 chunk, in place, 4 slots, tile 4096, 3 instances, block cap 32\n\
                     r0.b0\n  wait credit r1.b0 >= -3, credit LL r1.b1 >= 0, credit LL128 r1.b0 >= 1\n  \
                     copy data[0][0] -> slot r1.b0[0], LL r1.b1[1]    of #0\n  sync\n  signal message r1.b0\n  \
                     expect credit LL128 r1.b0 += 1\n\
@@ -401,6 +426,17 @@ mod tests {
         assert_eq!(Schedule::parse(text).unwrap().to_string(), text);
         let wrong = text.replace("tile 4096", "tile 40");
         assert_eq!(refused(&wrong), "line 1, column 67: a tile is a multiple of 16 bytes");
+    }
+
+    #[test]
+    fn chunks_of_all_ranks() {
+        let text = "schedule s: all_reduce, 2 ranks, 2 chunks, in place, block cap 32\n\
+                    r0.b0\n  reduce multimem data[..][1] -> multimem data[..][1]    #0\n  \
+                    copy data[0][0] -> multimem data[..][0..2]    #0\n\
+                    r1.b0\n  reduce multimem data[..][0] -> data[1][0]    #1\n";
+        assert_eq!(Schedule::parse(text).unwrap().to_string(), text);
+        let wrong = text.replace("[..][1] ->", "[0][1] ->");
+        assert_eq!(refused(&wrong), "line 3, column 24: expected `..`, found `0][1]`");
     }
 
     #[test]
@@ -496,9 +532,12 @@ mod tests {
             ("copy input[0][1..1] -> output[0][1]", "column 17: the range 1..1 is empty"),
             (
                 "copy input[0][0] + input[1][0] -> output[0][0]",
-                "column 3: a `copy` has one source, a `reduce` several",
+                "column 3: a `copy` has one source, a `reduce` several or one `multimem`",
             ),
-            ("reduce input[0][0] -> output[0][0]", "column 3: a `copy` has one source, a `reduce` several"),
+            (
+                "reduce input[0][0] -> output[0][0]",
+                "column 3: a `copy` has one source, a `reduce` several or one `multimem`",
+            ),
             (
                 "copy input[0][0] -> output[0][0] #",
                 "column 37: expected the operation's number, found the end of the line",

@@ -3,7 +3,7 @@
 use super::happens_before::{Clock, Observe, Stamp};
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::ids::Location;
+use crate::ids::{Location, Slice};
 use crate::kind::Shape;
 use crate::location::LocationTable;
 use crate::options::Protocol;
@@ -146,8 +146,9 @@ impl Observe for DataRaces {
         for (operands, stores) in [(sources, false), (dests, true)] {
             for operand in operands {
                 match operand {
-                    Operand::Memory(slice) => slice
-                        .locations()
+                    Operand::Memory(_) | Operand::Multicast(_) => operand
+                        .slices()
+                        .flat_map(Slice::locations)
                         .for_each(|location| self.access(Where::Chunk(location), stores, at, clock)),
                     Operand::Message(message) if message.connection.protocol == Protocol::Simple => {
                         self.access(Where::Slot(*message), stores, at, clock);

@@ -99,9 +99,8 @@ impl Observe for EntryExit<'_> {
         let own = self.sites.place(at).rank;
         let Action::Move { sources, dests, .. } = &step.action else { return };
         // Slots are the communicator's, and outlive calls.
-        let reads =
-            sources.iter().filter_map(Operand::memory).map(|&slice| Touch { at, slice, stores: false });
-        let stores = dests.iter().filter_map(Operand::memory).map(|&slice| Touch { at, slice, stores: true });
+        let reads = sources.iter().flat_map(Operand::slices).map(|slice| Touch { at, slice, stores: false });
+        let stores = dests.iter().flat_map(Operand::slices).map(|slice| Touch { at, slice, stores: true });
         for touch in reads.chain(stores).filter(|touch| touch.slice.rank != own) {
             if !clock.agreed.contains(touch.slice.rank) {
                 self.early.push(touch);

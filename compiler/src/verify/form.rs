@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 /// All breaches. The other checks of stage 2 rely on there being none.
 pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
     let scales = sites.program.ops.iter().any(|op| !op.scaling.is_none());
-    let mut form = Form { sites, scales, findings: Vec::new() };
+    let mut form = Form { sites, scales, multicast: domain.multicast, findings: Vec::new() };
     form.world(domain);
     if !form.findings.is_empty() {
         return form.findings;
@@ -45,6 +45,8 @@ struct Form<'a> {
     sites: &'a Sites<'a>,
     /// Some operation scales.
     scales: bool,
+    /// The world has a switch that multicasts.
+    multicast: bool,
     findings: Vec<Diagnostic>,
 }
 
@@ -145,12 +147,18 @@ impl Form<'_> {
             schedule.places().any(|(place, block)| {
                 block.steps.iter().any(|s| match &s.action {
                     Action::Move { sources, dests, .. } => {
-                        sources.iter().chain(dests).filter_map(Operand::memory).any(|s| s.rank != place.rank)
+                        sources.iter().chain(dests).flat_map(Operand::slices).any(|s| s.rank != place.rank)
                     }
                     _ => false,
                 })
             })
         };
+        if schedule.instances == 0 || schedule.instances > 1 && schedule.tile.is_none() {
+            self.finding(format!(
+                "{} instances, which share out tiles, in a schedule without",
+                schedule.instances
+            ));
+        }
         if !(1..=SLOTS).contains(&schedule.slots) {
             self.finding(format!("a FIFO with {} of its 1 to {SLOTS} slots", schedule.slots));
         }
@@ -181,7 +189,15 @@ impl Form<'_> {
         let stands_for = |operand: &Operand, slice: &Slice| match operand {
             Operand::Memory(own) => own.len == 1 && slice.locations().any(|l| l == own.at(0)) || own == slice,
             Operand::Message(_) => slice.rank != place.rank || self.sites.program.is_in_flight(slice),
+            Operand::Multicast(_) => false,
         };
+        let switched = |operands: &[Operand]| -> Vec<Operand> {
+            operands
+                .iter()
+                .flat_map(|o| o.message().map(|_| *o).into_iter().chain(o.slices().map(Operand::Memory)))
+                .collect()
+        };
+        let (sources, dests) = (&switched(sources)[..], &switched(dests)[..]);
         let same = step.origin.and_then(|op| self.sites.program.ops.get(op.0 as usize)).is_some_and(|op| {
             let in_turn = |operands: &[Operand], slices: &[Slice]| {
                 operands.len() == slices.len() && operands.iter().zip(slices).all(|(o, s)| stands_for(o, s))
@@ -211,29 +227,38 @@ impl Form<'_> {
         };
         let tiled = self.sites.schedule.tile.is_some();
         for operand in sources.iter().chain(dests) {
-            let slice = match operand {
-                Operand::Memory(slice) => slice,
-                Operand::Message(message) if !tiled => {
-                    self.breach(place, step, format_args!("moves {message} in a schedule without tiles"));
-                    return;
-                }
-                Operand::Message(_) => continue,
-            };
-            let exists = slice.rank.0 < shape.ranks && slice.end() <= shape.chunks(slice.buffer, slice.rank);
-            if !exists {
+            if let (Operand::Message(message), false) = (operand, tiled) {
+                self.breach(place, step, format_args!("moves {message} in a schedule without tiles"));
+                return;
+            }
+            let exists = |s: &Slice| s.rank.0 < shape.ranks && s.end() <= shape.chunks(s.buffer, s.rank);
+            if let Some(slice) = operand.slices().find(|slice| !exists(slice)) {
                 self.breach(place, step, format_args!("touches {slice}, which does not exist"));
                 if let (Some(finding), true) = (self.findings.last_mut(), slice.rank.0 < shape.ranks) {
                     finding.notes.push(extent(&shape, slice.buffer, slice.rank));
                 }
                 return;
             }
-            if tiled && slice.len > 1 {
-                self.breach(place, step, format_args!("moves {slice}, several chunks, tile by tile"));
+            if tiled && operand.len() > 1 {
+                self.breach(place, step, format_args!("moves {operand}, several chunks, tile by tile"));
                 return;
             }
         }
+        let switched = |side: &[Operand]| side.iter().any(|o| matches!(o, Operand::Multicast(_)));
+        for side in [sources, dests].into_iter().filter(|side| switched(side)) {
+            if !self.multicast {
+                self.breach(place, step, "goes through the switch, and this world has none that multicasts");
+            } else if side.len() > 1 {
+                self.breach(place, step, "joins chunks that go through the switch with others");
+            }
+        }
+        if (switched(sources) || switched(dests))
+            && sources.iter().chain(dests).any(|o| o.message().is_some())
+        {
+            self.breach(place, step, "moves between the switch and a slot");
+        }
         for operand in sources.iter().chain(dests) {
-            let own = operand.memory().and_then(|slice| shape.position(slice.buffer, slice.start));
+            let own = operand.slices().next().and_then(|slice| shape.position(slice.buffer, slice.start));
             let same_sizes = program.divisible || own.is_none_or(|own| own == position);
             if operand.len() != first.len() || !same_sizes {
                 self.breach(place, step, format_args!("joins {first} and {operand}, which differ in size"));
@@ -241,7 +266,7 @@ impl Form<'_> {
             }
         }
         let scratch =
-            |operand: &Operand| operand.memory().is_none_or(|slice| slice.buffer == Buffer::Scratch);
+            |operand: &Operand| operand.slices().next().is_none_or(|slice| slice.buffer == Buffer::Scratch);
         let passes = sources.iter().chain(dests).any(scratch);
         if passes && !program.divisible && position.saturating_add(first.len()) > shape.chunks {
             self.breach(place, step, format_args!("moves {first} by way of scratch past the end of a unit"));
@@ -324,7 +349,7 @@ impl Form<'_> {
                 format_args!("signals `{counter}`, whose connection carries no message"),
             );
         }
-        let most = Fifos::of(schedule).most();
+        let most = Fifos::of(schedule).most().saturating_mul(schedule.instances);
         if most > FIFOS {
             self.finding(format!("the schedule has {most} connections of one protocol from one rank to another, and there are {FIFOS} FIFOs"));
         }

@@ -18,9 +18,10 @@ pub(super) fn residency(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
         );
     }
     for (rank, blocks) in schedule.blocks.iter().enumerate() {
-        if blocks.len() > cap as usize {
+        let all = blocks.len().saturating_mul(schedule.instances as usize);
+        if all > cap as usize {
             finding(
-                format!("r{rank} has {} thread blocks, and {cap} can be resident at once", blocks.len()),
+                format!("r{rank} has {all} thread blocks, and {cap} can be resident at once"),
                 "a block that waits holds its place; one that has none could never signal",
             );
         }

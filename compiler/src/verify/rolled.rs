@@ -14,9 +14,9 @@ pub fn kernel(kernel: Kernel, schedule: &Verified<Schedule>) -> Result<Verified<
     // Narrow builds take smaller tiles, of which every schedule is right.
     let same_tiles = kernel.tile.is_some() == schedule.tile.is_some()
         && kernel.tile <= schedule.tile
-        && kernel.slots == schedule.slots;
+        && (kernel.slots, kernel.instances) == (schedule.slots, schedule.instances);
     if !same_tiles {
-        finding(format!("kernel {} has other tiles or slots than its schedule", kernel.name));
+        finding(format!("kernel {} has other tiles, slots or instances than its schedule", kernel.name));
     }
     let same_frame = kernel.shape == schedule.shape
         && kernel.block_cap == schedule.block_cap

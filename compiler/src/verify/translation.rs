@@ -86,20 +86,19 @@ impl Translation {
 }
 
 impl Translation {
-    /// What a move of chunks at `position` reads of an operand's chunk; a slot or a chunk of scratch that holds one of another
-    /// size is unknown.
-    fn read(&self, source: &Operand, offset: u32, position: u32) -> ValueId {
-        let at = match source {
-            Operand::Memory(slice) => slice.at(offset),
-            Operand::Message(message) => {
-                let held = self.messages.get(message).filter(|(_, held)| self.divisible || *held == position);
-                return held.map_or(self.values.unknown(), |(value, _)| *value);
-            }
-        };
-        let other_size = at.buffer == Buffer::Scratch
-            && !self.divisible
-            && self.positions.get(&at).is_some_and(|stored| *stored != position);
-        self.state.read(at).filter(|_| !other_size).unwrap_or(self.values.unknown())
+    /// What a move of chunks at `position` reads of an operand's chunk, rank by rank; a slot or a chunk of scratch that
+    /// holds one of another size is unknown.
+    fn read(&self, source: &Operand, offset: u32, position: u32, terms: &mut Vec<ValueId>) {
+        if let Operand::Message(message) = source {
+            let held = self.messages.get(message).filter(|(_, held)| self.divisible || *held == position);
+            terms.push(held.map_or(self.values.unknown(), |(value, _)| *value));
+        }
+        for at in source.slices().map(|slice| slice.at(offset)) {
+            let other_size = at.buffer == Buffer::Scratch
+                && !self.divisible
+                && self.positions.get(&at).is_some_and(|stored| *stored != position);
+            terms.push(self.state.read(at).filter(|_| !other_size).unwrap_or(self.values.unknown()));
+        }
     }
 }
 
@@ -148,17 +147,13 @@ impl Observe for Translation {
         let Action::Move { sources, dests, position } = &step.action else { return };
         for offset in 0..sources.first().map_or(0, Operand::len) {
             let position = (position + offset) % self.chunks;
-            let terms: Vec<ValueId> =
-                sources.iter().map(|source| self.read(source, offset, position)).collect();
+            let mut terms = Vec::new();
+            sources.iter().for_each(|source| self.read(source, offset, position, &mut terms));
             let value = self.values.intern_sum(&terms);
-            for dest in dests {
-                let dest = match dest {
-                    Operand::Memory(slice) => slice,
-                    Operand::Message(message) => {
-                        self.messages.insert(*message, (value, position));
-                        continue;
-                    }
-                };
+            for message in dests.iter().filter_map(Operand::message) {
+                self.messages.insert(*message, (value, position));
+            }
+            for dest in dests.iter().flat_map(Operand::slices) {
                 self.state.store(dest.at(offset), value);
                 if dest.buffer == Buffer::Scratch {
                     self.positions.insert(dest.at(offset), position);

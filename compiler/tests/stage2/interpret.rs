@@ -186,7 +186,7 @@ pub(crate) fn interleaved(schedule: &Schedule, mut seed: u64) -> Result<Vec<Vec<
                 if let Some(peer) = sources
                     .iter()
                     .chain(dests)
-                    .filter_map(|operand| operand.memory().map(|slice| slice.rank.0))
+                    .flat_map(|operand| operand.slices().map(|slice| slice.rank.0))
                     .find(|&peer| peer != rank && (!begun[peer as usize] || ended(&threads, peer)))
                 {
                     return Err(format!("r{rank} touches r{peer} outside its call"));
@@ -195,23 +195,20 @@ pub(crate) fn interleaved(schedule: &Schedule, mut seed: u64) -> Result<Vec<Vec<
                 let thread = &threads[i];
                 if thread.held.len() < len && (thread.held.len() == thread.stored || random(2) == 0) {
                     let offset = thread.held.len() as u32;
-                    let term = |operand: &Operand| match operand {
-                        Operand::Memory(slice) => read(&memory[tile], shape, slice.at(offset)),
-                        Operand::Message(message) => slots.slot(message, tile).1.1,
-                    };
-                    let value = sum(sources.iter().map(term).collect());
+                    let mut terms = Vec::new();
+                    for operand in sources {
+                        terms.extend(operand.slices().map(|s| read(&memory[tile], shape, s.at(offset))));
+                        terms.extend(operand.message().map(|message| slots.slot(message, tile).1.1));
+                    }
+                    let value = sum(terms);
                     threads[i].held.push(value);
                 } else {
                     let (offset, value) = (thread.stored as u32, thread.held[thread.stored]);
                     for dest in dests {
-                        match dest {
-                            Operand::Memory(slice) => {
-                                memory[tile].insert(slice.at(offset), value);
-                            }
-                            Operand::Message(message) => {
-                                let (sequence, slot) = slots.slot(message, tile);
-                                *slot = (sequence, value);
-                            }
+                        memory[tile].extend(dest.slices().map(|slice| (slice.at(offset), value)));
+                        if let Some(message) = dest.message() {
+                            let (sequence, slot) = slots.slot(message, tile);
+                            *slot = (sequence, value);
                         }
                     }
                     let thread = &mut threads[i];

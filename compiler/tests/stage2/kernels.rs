@@ -104,6 +104,8 @@ fn mutants(kernel: &Kernel) -> Vec<Kernel> {
                                     (Operand::Memory { rank, .. }, 0) => shift(rank),
                                     (Operand::Memory { start, .. }, 1) => shift(start),
                                     (Operand::Memory { len, .. }, _) => *len += 1,
+                                    (Operand::Multicast { start, .. }, 0 | 1) => shift(start),
+                                    (Operand::Multicast { len, .. }, _) => *len += 1,
                                     (Operand::Message { link, .. }, 0) => *link += 1,
                                     (Operand::Message { number, .. }, 1) => *number += 1,
                                     (Operand::Message { protocol, .. }, _) => {

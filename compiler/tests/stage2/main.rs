@@ -45,6 +45,11 @@ fn ways() -> Vec<(&'static str, ScheduleOptions)> {
             "staged, 4 slots, 2 blocks",
             ScheduleOptions { how: staged, slots: given(4), blocks: given(2), ..default.clone() },
         ),
+        (
+            "LL, 2 instances",
+            ScheduleOptions { instances: given(2), how: lines(Protocol::Ll), ..default.clone() },
+        ),
+        ("put and get, 3 instances", ScheduleOptions { instances: given(3), ..default.clone() }),
         ("LL", ScheduleOptions { how: lines(Protocol::Ll), ..default.clone() }),
         ("LL128, 3 slots", ScheduleOptions { how: lines(Protocol::Ll128), slots: given(3), ..default }),
     ]

@@ -115,6 +115,7 @@ fn another(operand: &mut Operand, ranks: u32) {
     match operand {
         Operand::Memory(slice) => slice.rank = Rank((slice.rank.0 + 1) % ranks),
         Operand::Message(message) => message.number += 1,
+        Operand::Multicast(all) => all.start += 1,
     }
 }
 

@@ -100,7 +100,8 @@ fn options_that_cannot_be_carried_out_are_refused() {
         (ScheduleOptions { how: staged, slots: given(9), ..default() }, "9 slots"),
         (ScheduleOptions { how: staged, tile: given(1 << 20), ..default() }, "a tile of 1048576 bytes"),
         (ScheduleOptions { tile: given(100), ..default() }, "a tile of 100 bytes"),
-        (ScheduleOptions { instances: given(2), ..default() }, "`instances = 2` cannot be carried out yet"),
+        (ScheduleOptions { instances: given(33), ..default() }, "33 instances"),
+        (ScheduleOptions { unroll: given(2), ..default() }, "`unroll = 2` cannot be carried out yet"),
     ] {
         let refused = lower::lower(&detour(true), &Domain::full_mesh(2), &options).unwrap_err();
         assert_eq!(refused[0].check, Check::Unsupported);

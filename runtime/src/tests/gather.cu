@@ -9,12 +9,13 @@ struct Params {
   u32 version, rank;
   u64 count;
   u32 hash, reserved;
-  u64 spin_limit, abort, status, multicast, scalar;
-  u64 input[RANKS], output[RANKS], scratch[RANKS], counters[RANKS];
+  u64 spin_limit, abort, status, multicast_input, multicast_output, scalar;
+  u64 input[RANKS], output[RANKS], scratch[RANKS], counters[RANKS], fifos[RANKS];
 };
 
 constexpr u64 STARTS = u64(RANKS) * CAP;
-constexpr u64 WORDS = STARTS + STARTS * CAP;
+// Counters of FIFOs follow: messages, and credits of three protocols, 16 FIFOs from each rank.
+constexpr u64 WORDS = STARTS + STARTS * CAP + 4 * u64(RANKS) * 16;
 
 __device__ u64 start_word(u32 rank) { return u64(rank) * CAP; }
 __device__ u64 data_word(u32 rank) { return STARTS + u64(rank) * CAP * CAP; }

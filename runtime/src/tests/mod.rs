@@ -70,6 +70,7 @@ impl Gather {
         });
         Cuda {
             slot_bytes: None,
+            multicast: false,
             tiles: None,
             entry: entry.to_owned(),
             lines: lines.collect(),

@@ -121,6 +121,11 @@ impl VirtualGpus {
         Ok(region)
     }
 
+    /// One address for memory of all ranks. It ends with that memory.
+    pub(crate) fn multicast(&mut self, members: &[u64], bytes: u64, label: &str) -> Result<u64, Error> {
+        self.machine.multicast(members, bytes, label).map_err(refused)
+    }
+
     /// Frees what begins at an address. What is not there needs no freeing.
     pub(crate) fn free(&mut self, address: u64) {
         let _ = self.machine.free(address);

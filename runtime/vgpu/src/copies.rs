@@ -1,6 +1,7 @@
 //! Asynchronous copies of a block. A copy reads its source and writes its destination at later turns of the block's
 //! warps, which the seed picks; a thread that waits for it makes it happen at once. So code that does not wait works
-//! on old or on new data, now this, now that.
+//! on old or on new data, now this, now that. In a run with a clock, a copy happens at once, and the clock holds who waits
+//! for it until it would be there.
 
 use crate::access::{Failure, lanes};
 use crate::block::Block;
@@ -86,12 +87,17 @@ pub(crate) fn progress(
 
 /// The block has ended: what it copies to global memory arrives there, and nothing else may be left.
 pub(crate) fn finish(block: &mut Block, memory: &Memory, tally: &mut Tally) -> Result<(), Fault> {
-    while let Some(item) = block.copies.items.first() {
-        let reads = matches!(item.work, Work::Copy { data: None, .. });
-        if item.bulk && reads {
-            let reason = "its block has ended before it has read all bytes, as nobody waited for it";
-            return Err(Fault::Copy { place: Box::new(item.place.clone()), reason });
-        }
+    let unread = |item: &&Item| item.bulk && matches!(item.work, Work::Copy { data: None, .. });
+    if let Some(item) = block.copies.items.iter().find(unread) {
+        let reason = "its block has ended before it has read all bytes, as nobody waited for it";
+        return Err(Fault::Copy { place: Box::new(item.place.clone()), reason });
+    }
+    complete(block, memory, tally)
+}
+
+/// Makes all copies of the block happen.
+fn complete(block: &mut Block, memory: &Memory, tally: &mut Tally) -> Result<(), Fault> {
+    while !block.copies.items.is_empty() {
         if step(block, memory, tally, 0)? {
             block.copies.items.remove(0);
         }
@@ -282,6 +288,9 @@ pub(crate) fn execute(
                 cx.event(function, pc, index, event)?;
             }
         }
+    }
+    if cx.timed {
+        complete(cx.block, cx.memory, cx.tally)?;
     }
     Ok(())
 }

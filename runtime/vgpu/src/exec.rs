@@ -29,11 +29,13 @@ pub(crate) struct Context<'m> {
     pub(crate) suspect: bool,
     /// Whether the observer has a clock, which is asked before every instruction.
     pub(crate) timed: bool,
+    /// Of the activation that runs (see [`Site::chain`]).
+    pub(crate) chain: u32,
 }
 
 impl Context<'_> {
     pub(crate) fn site<'e>(&'e self, function: &'e Function, pc: u32, warp: u32) -> Site<'e> {
-        Site { memory: self.memory, block: self.block, warp, function, pc }
+        Site { memory: self.memory, block: self.block, warp, function, pc, chain: self.chain }
     }
 
     /// Tells the observer, if there is one, what lanes of a warp do.
@@ -45,7 +47,7 @@ impl Context<'_> {
         warp: u32,
         event: Event,
     ) -> Result<(), Fault> {
-        let site = Site { memory: self.memory, block: self.block, warp, function, pc };
+        let site = Site { memory: self.memory, block: self.block, warp, function, pc, chain: self.chain };
         match &mut self.observer {
             Some(observer) => observer.event(site, event),
             None => Ok(()),
@@ -168,7 +170,8 @@ impl Warp {
                 Flow::Sync(_) => self.sync(cx, function, s)?,
                 Flow::Call { active, .. } if active != split.mask => self.part(s, pc, active),
                 Flow::Call { number, .. } => {
-                    if !self.call(s, number, module, cx.block) {
+                    let chain = self.chain(cx, function, &self.progress.splits[s]);
+                    if !self.call(s, number, chain, module, cx.block) {
                         let lane = split.mask.trailing_zeros() as usize;
                         let place = Box::new(cx.place(function, pc, self.index, lane));
                         return Err(Fault::CallDepth { place, limit: crate::warp::MAX_DEPTH });
@@ -194,13 +197,20 @@ impl Warp {
         Ok(quantum - left)
     }
 
+    /// The number of the chain of calls that a call of a split's lanes begins.
+    fn chain(&self, cx: &mut Context<'_>, function: &Function, split: &Split) -> u32 {
+        let Context { memory, block, observer, chain, .. } = cx;
+        let site = Site { memory, block, warp: self.index, function, pc: split.pc, chain: *chain };
+        observer.as_deref_mut().map_or(0, |observer| observer.call(&site))
+    }
+
     /// Asks the clock whether the time of a split's next instruction has come.
     fn issue(&self, cx: &mut Context<'_>, function: &Function, split: &Split) -> bool {
-        let Context { memory, block, observer, .. } = cx;
+        let Context { memory, block, observer, chain, .. } = cx;
         let Some(clock) = observer.as_deref_mut().and_then(|observer| observer.clock()) else { return true };
         let regs = &self.progress.frames[split.frame].regs;
         let active = guard(regs, function.code[split.pc as usize].guard, split.mask);
-        let site = Site { memory, block, warp: self.index, function, pc: split.pc };
+        let site = Site { memory, block, warp: self.index, function, pc: split.pc, chain: *chain };
         clock.issue(&site, split.frame, regs, active)
     }
 
@@ -227,6 +237,7 @@ impl Warp {
         let Warp { progress, local, watcher, .. } = self;
         let frame = &mut progress.frames[split.frame];
         let number = frame.function;
+        cx.chain = frame.chain;
         let regs = &mut frame.regs;
         let own = Own { local: &local[..], params: &frame.params, param_bytes: frame.param_bytes };
         let code = &function.code[..];

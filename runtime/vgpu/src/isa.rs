@@ -46,7 +46,6 @@ pub(crate) struct Access {
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
     /// The elements are one value: they are accessed together, not as scalars in any order.
-    #[expect(dead_code, reason = "for the memory model")]
     pub(crate) whole: bool,
     pub(crate) order: Order,
     pub(crate) scope: Scope,

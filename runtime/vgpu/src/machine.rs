@@ -220,7 +220,8 @@ impl Machine {
 
     /// Makes a multicast range: one address that stands for the same `bytes` bytes from each of the addresses on, which
     /// lie in allocations of different ranks and are multiples of 16. Only `multimem` instructions may access it; they
-    /// combine values in the order of the ranks.
+    /// combine values in the order of the ranks. In the memory model, an order between them and accesses by the members'
+    /// own addresses takes a `fence.proxy.alias` besides. An allocation has a part in 63 ranges at most.
     ///
     /// # Errors
     /// [`RequestError::Multicast`].
@@ -265,7 +266,7 @@ impl Machine {
     /// allocation, or when it is freed itself.
     ///
     /// # Errors
-    /// No live allocation at the address, more than 127 aliases, or no room.
+    /// No live allocation at the address, more than 63 aliases, or no room.
     pub fn alias(&mut self, address: u64) -> Result<u64, RequestError> {
         self.memory.alias(address)
     }

@@ -1,19 +1,19 @@
 //! `multimem`: one address stands for the same bytes of several ranks' allocations. Values are combined in the order
 //! of the ranks.
 
-use crate::access::{Failure, atomic, lanes};
+use crate::access::{Failure, atomic, lanes, lanes_inside, misaligned};
 use crate::ast::Ty;
 use crate::error::{AccessKind, Fault, Space};
 use crate::exec::Context;
 use crate::float::{Format, Round, format, narrow};
 use crate::floatop::{self, FloatKind, FloatOp};
 use crate::isa::{Access, AtomOp, Function, Multimem, MultimemKind};
-use crate::memory::{AllocationId, Reason, after, before};
-use crate::observe::{Site, Touch};
+use crate::memory::{AllocationId, Member, Reason, after, before};
+use crate::observe::{Multicast, Site, Touch};
 use crate::reach::{access_fault, addresses};
-use crate::regs::{LANES, Lanes, Regs};
+use crate::regs::{Bank, LANES, Lanes, Reg, Regs};
 
-/// Executes the instruction lane by lane. `site` is the function, the program counter and the warp.
+/// Executes the instruction, for lanes in one range at once. `site` is the function, the program counter and the warp.
 pub(crate) fn execute(
     cx: &mut Context<'_>,
     site: (&Function, u32, u32),
@@ -23,72 +23,154 @@ pub(crate) fn execute(
 ) -> Result<(), Fault> {
     let at = addresses(regs, m.address);
     let (size, kind) = (m.access.bytes(), m.kind.access());
-    let space = m.access.space;
-    for lane in lanes(mask) {
-        let fail = |cx: &Context<'_>, reason| {
-            access_fault(cx, site, (space, at[lane], size), kind, Failure { lane, reason })
-        };
-        if !at[lane].is_multiple_of(size) {
-            return Err(fail(cx, Reason::Misaligned));
-        }
-        let places = cx.memory.members(at[lane], size).map_err(|reason| fail(cx, reason))?;
-        let mut values: Vec<Vec<u8>> = Vec::new();
-        for place in places {
-            let id = cx.memory.resolve(place, size).map_err(|reason| fail(cx, reason))?;
-            observe(cx, site, m, (place, id), lane, None)?;
-            let found = cx.memory.get(id);
-            let offset = (place - found.bytes.origin(found.base)) as usize;
-            let rank = cx.block.rank;
+    let fail = |cx: &Context<'_>, lane: usize, reason| {
+        access_fault(cx, site, (m.access.space, at[lane], size), kind, Failure { lane, reason })
+    };
+    if let Some(Failure { lane, reason }) = misaligned(&at, mask, size) {
+        return Err(fail(cx, lane, reason));
+    }
+    let mut rest = mask;
+    while rest != 0 {
+        let first = rest.trailing_zeros() as usize;
+        let (places, (base, len)) =
+            cx.memory.members(at[first], size).map_err(|reason| fail(cx, first, reason))?;
+        let group = lanes_inside(&at, rest, base, len, size);
+        rest &= !group;
+        let mut members = Vec::new();
+        let mut values: Vec<Vec<Value>> = Vec::new();
+        for Member { address, way } in places {
+            let addresses: Lanes<u64> =
+                std::array::from_fn(|lane| address.wrapping_add(at[lane].wrapping_sub(at[first])));
+            let id = cx.memory.resolve(address, size).map_err(|reason| fail(cx, first, reason))?;
+            let part = Part { id, way, addresses: &addresses };
             match m.kind {
-                MultimemKind::LoadReduce => {
-                    if found.bytes.any_unwritten(offset, size as usize) {
-                        return Err(fail(cx, Reason::Unwritten));
-                    }
-                    values.push(found.bytes.to_vec(offset, size as usize));
-                    cx.tally.link(rank, id.0).add(AccessKind::Load, &m.access, 1);
-                }
-                MultimemKind::Store => {
-                    before(m.access.order);
-                    found.bytes.copy_from(offset, &stored(m, regs, lane));
-                    found.bytes.mark_written(offset, size as usize);
-                    cx.tally.link(rank, id.0).add(AccessKind::Store, &m.access, 1);
-                }
-                MultimemKind::Reduce => {
-                    let width = m.access.ty.bytes();
-                    for (i, &r) in m.regs.iter().enumerate().take(m.access.count.into()) {
-                        let b = regs.read(m.access.bank, r, lane);
-                        atomic(m.op, &m.access, &found.bytes, offset + i * width, [b, 0])
-                            .map_err(|reason| fail(cx, reason))?;
-                    }
-                    cx.tally.link(rank, id.0).add(AccessKind::Atomic, &m.access, 1);
-                }
+                MultimemKind::LoadReduce => values.push(load(cx, site, m, &part, group)?),
+                MultimemKind::Store => store(cx, site, m, &part, group, regs)?,
+                MultimemKind::Reduce => modify(cx, site, m, &part, group, regs)?,
             }
-            if m.kind != MultimemKind::LoadReduce {
-                observe(cx, site, m, (place, id), lane, Some(regs))?;
+            cx.tally.link(cx.block.rank, id.0).add(kind, &m.access, group.count_ones().into());
+            if kind != AccessKind::Load {
                 cx.tally.epoch += 1;
-                if cx.tally.watch_hit.is_none() && cx.memory.watches(place, size) {
-                    cx.tally.watch_hit = Some(place);
-                }
+                let hit = lanes(group).map(|lane| addresses[lane]).find(|&a| cx.memory.watches(a, size));
+                cx.tally.watch_hit = cx.tally.watch_hit.or(hit);
             }
+            members.push((id.0, addresses));
         }
         if m.kind == MultimemKind::LoadReduce {
             after(m.access.order);
-            let width = m.access.ty.bytes();
-            for (i, &r) in m.regs.iter().enumerate().take(m.access.count.into()) {
-                let parts = values.iter().map(|bytes| {
-                    let mut raw = [0; 8];
-                    raw[..width].copy_from_slice(&bytes[i * width..(i + 1) * width]);
-                    u64::from_le_bytes(raw)
-                });
-                regs.write(m.access.bank, r, lane, combine(m, parts.collect::<Vec<_>>().as_slice()));
+            for (e, &r) in m.regs.iter().enumerate().take(m.access.count.into()) {
+                for lane in lanes(group) {
+                    let parts: Vec<u64> = values.iter().map(|of_rank| of_rank[e][lane]).collect();
+                    regs.write(m.access.bank, r, lane, combine(m, &parts));
+                }
             }
+        }
+        let (function, pc, warp) = site;
+        if let Some(observer) = &mut cx.observer {
+            let site = Site { memory: cx.memory, block: cx.block, warp, function, pc, chain: cx.chain };
+            observer.multicast(&Multicast { site, instruction: m, mask: group, members: &members });
         }
     }
     Ok(())
 }
 
+/// An element of each lane.
+type Value = Lanes<u64>;
+
+/// One rank's part of a multicast range, and where the lanes' addresses lie in it.
+struct Part<'p> {
+    id: AllocationId,
+    way: u8,
+    addresses: &'p Lanes<u64>,
+}
+
+/// What lanes read from one rank, by element.
+fn load(
+    cx: &mut Context<'_>,
+    site: (&Function, u32, u32),
+    m: &Multimem,
+    part: &Part<'_>,
+    mask: u32,
+) -> Result<Vec<Value>, Fault> {
+    let (count, width) = (usize::from(m.access.count), m.access.ty.bytes());
+    observe(cx, site, m, part, mask, None)?;
+    let found = cx.memory.get(part.id);
+    // Registers of their own: what is combined stands in no register.
+    let mut regs = Regs { r16: Vec::new(), r32: Vec::new(), r64: Vec::new(), pred: Vec::new() };
+    match m.access.bank {
+        Bank::B16 => regs.r16 = vec![[0; LANES]; count],
+        Bank::B32 => regs.r32 = vec![[0; LANES]; count],
+        Bank::B64 => regs.r64 = vec![[0; LANES]; count],
+    }
+    for lane in lanes(mask) {
+        let offset = (part.addresses[lane] - found.bytes.origin(found.base)) as usize;
+        if found.bytes.any_unwritten(offset, count * width) {
+            let (address, reason) = (part.addresses[lane], Reason::Unwritten);
+            let at = (m.access.space, address, m.access.bytes());
+            return Err(access_fault(cx, site, at, AccessKind::Load, Failure { lane, reason }));
+        }
+        let bytes = found.bytes.to_vec(offset, count * width);
+        for e in 0..count {
+            let mut raw = [0; 8];
+            raw[..width].copy_from_slice(&bytes[e * width..(e + 1) * width]);
+            regs.write(m.access.bank, e as Reg, lane, u64::from_le_bytes(raw));
+        }
+    }
+    let replaced = observe(cx, site, m, part, mask, Some(&mut regs))?;
+    // A wait that was given an old value is not at its end.
+    cx.tally.epoch += u64::from(replaced);
+    let keep = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
+    let element = |e: usize| std::array::from_fn(|lane| regs.read(m.access.bank, e as Reg, lane) & keep);
+    Ok((0..count).map(element).collect())
+}
+
+fn store(
+    cx: &mut Context<'_>,
+    site: (&Function, u32, u32),
+    m: &Multimem,
+    part: &Part<'_>,
+    mask: u32,
+    regs: &mut Regs,
+) -> Result<(), Fault> {
+    observe(cx, site, m, part, mask, None)?;
+    let found = cx.memory.get(part.id);
+    before(m.access.order);
+    for lane in lanes(mask) {
+        let offset = (part.addresses[lane] - found.bytes.origin(found.base)) as usize;
+        found.bytes.copy_from(offset, &stored(m, regs, lane));
+        found.bytes.mark_written(offset, m.access.bytes() as usize);
+    }
+    observe(cx, site, m, part, mask, Some(regs)).map(drop)
+}
+
+/// Each lane's atomics on one rank's memory are seen by those of the next ones.
+fn modify(
+    cx: &mut Context<'_>,
+    site: (&Function, u32, u32),
+    m: &Multimem,
+    part: &Part<'_>,
+    mask: u32,
+    regs: &mut Regs,
+) -> Result<(), Fault> {
+    let width = m.access.ty.bytes();
+    for lane in lanes(mask) {
+        observe(cx, site, m, part, 1 << lane, None)?;
+        let found = cx.memory.get(part.id);
+        let offset = (part.addresses[lane] - found.bytes.origin(found.base)) as usize;
+        for (i, &r) in m.regs.iter().enumerate().take(m.access.count.into()) {
+            let b = regs.read(m.access.bank, r, lane);
+            atomic(m.op, &m.access, &found.bytes, offset + i * width, [b, 0]).map_err(|reason| {
+                let at = (m.access.space, part.addresses[lane], m.access.bytes());
+                access_fault(cx, site, at, AccessKind::Atomic, Failure { lane, reason })
+            })?;
+        }
+        observe(cx, site, m, part, 1 << lane, Some(regs))?;
+    }
+    Ok(())
+}
+
 impl MultimemKind {
-    fn access(self) -> AccessKind {
+    pub(crate) fn access(self) -> AccessKind {
         match self {
             MultimemKind::LoadReduce => AccessKind::Load,
             MultimemKind::Store => AccessKind::Store,
@@ -97,34 +179,37 @@ impl MultimemKind {
     }
 }
 
-/// Tells the observer of the access to one rank's memory: before it, and behind a change with the registers.
+/// Tells the observer of lanes' access to one rank's memory, before it and, with the registers, behind it; says whether
+/// that has replaced what was loaded, from the first register on.
 fn observe(
     cx: &mut Context<'_>,
     (function, pc, warp): (&Function, u32, u32),
     m: &Multimem,
-    (place, id): (u64, AllocationId),
-    lane: usize,
+    part: &Part<'_>,
+    mask: u32,
     done: Option<&mut Regs>,
-) -> Result<(), Fault> {
-    let addresses: Lanes<u64> = [place; LANES];
+) -> Result<bool, Fault> {
     let access = Access { space: Space::Global, ..m.access };
-    let site = Site { memory: cx.memory, block: cx.block, warp, function, pc };
-    let Some(observer) = &mut cx.observer else { return Ok(()) };
-    let found = cx.memory.get(id);
+    let site = Site { memory: cx.memory, block: cx.block, warp, function, pc, chain: cx.chain };
+    let Some(observer) = &mut cx.observer else { return Ok(false) };
+    let found = cx.memory.get(part.id);
     let touch = Touch {
         site,
         kind: m.kind.access(),
         access: &access,
         space: Space::Global,
-        addresses: &addresses,
-        mask: 1 << lane,
-        allocation: Some(id),
+        addresses: part.addresses,
+        mask,
+        allocation: Some(part.id),
+        way: Some(part.way),
         bytes: &found.bytes,
         origin: found.bytes.origin(found.base),
     };
+    let to: [Reg; 8] = std::array::from_fn(|e| e as Reg);
+    let to = if m.kind == MultimemKind::LoadReduce { &to[..m.access.count.into()] } else { &[] };
     match done {
-        None => observer.touch(&touch),
-        Some(regs) => observer.done(&touch, regs, &[]).map(|_| ()),
+        None => observer.touch(&touch).map(|()| false),
+        Some(regs) => observer.done(&touch, regs, to),
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use crate::block::Block;
 use crate::clock::Clock;
 use crate::error::{AccessKind, Fault, Place, Space};
-use crate::isa::{Access, Function, Order, ProxyKind, Scope};
+use crate::isa::{Access, Function, Multimem, Order, ProxyKind, Scope};
 use crate::memory::{AllocationId, Bytes, Memory};
 use crate::model::Model;
 use crate::regs::{LANES, Lanes, Reg, Regs};
@@ -23,6 +23,8 @@ pub(crate) struct Site<'e> {
     pub(crate) warp: u32,
     pub(crate) function: &'e Function,
     pub(crate) pc: u32,
+    /// Number of the chain of calls that it is in (see [`Observer::call`]), 0 of the kernel's own.
+    pub(crate) chain: u32,
 }
 
 impl Site<'_> {
@@ -52,9 +54,21 @@ pub(crate) struct Touch<'e> {
     pub(crate) mask: u32,
     /// The allocation, for global memory.
     pub(crate) allocation: Option<AllocationId>,
+    /// By which of the multicast ranges over the allocation, from 1.
+    pub(crate) way: Option<u8>,
     /// Its bytes, or the block's, and the address of offset 0.
     pub(crate) bytes: &'e Bytes,
     pub(crate) origin: u64,
+}
+
+/// Lanes of a warp have accessed one multicast range.
+#[derive(Clone, Copy)]
+pub(crate) struct Multicast<'e> {
+    pub(crate) site: Site<'e>,
+    pub(crate) instruction: &'e Multimem,
+    pub(crate) mask: u32,
+    /// Ranks, and where the lanes' addresses lie on each.
+    pub(crate) members: &'e [(usize, Lanes<u64>)],
 }
 
 /// What warps do besides accesses.
@@ -97,12 +111,18 @@ pub(crate) trait Observer: fmt::Debug + Send {
     fn clock(&mut self) -> Option<&mut Clock> {
         None
     }
+    /// Lanes call a function; gives the chain of calls that they are in then a number.
+    fn call(&mut self, _: &Site<'_>) -> u32 {
+        0
+    }
     /// Lanes are about to access memory.
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault>;
     /// The access has taken place; atomics come one lane at a time. What a load gave is in the registers, the first
     /// value of the vector in the first one; registers that an instruction does not have are `NO_REG`. Says whether the
     /// observer has replaced any.
     fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault>;
+    /// Lanes have accessed a multicast range; every rank's part has been touched and done before.
+    fn multicast(&mut self, _: &Multicast<'_>) {}
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault>;
     fn block_starts(&mut self, block: &Block);
     fn block_ends(&mut self, block: &Block);
@@ -139,12 +159,20 @@ impl Observer for Observers {
         self.clock.as_deref_mut()
     }
 
+    fn call(&mut self, site: &Site<'_>) -> u32 {
+        self.model.as_deref_mut().map_or(0, |model| model.call(site))
+    }
+
     fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
         self.each().try_for_each(|observer| observer.touch(touch))
     }
 
     fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
         self.each().try_fold(false, |replaced, observer| Ok(replaced | observer.done(touch, regs, to)?))
+    }
+
+    fn multicast(&mut self, multicast: &Multicast<'_>) {
+        self.each().for_each(|observer| observer.multicast(multicast));
     }
 
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {

@@ -10,7 +10,7 @@ use crate::exec::Context;
 use crate::hang::{Poll, Read, Watcher};
 use crate::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function, Order};
 use crate::memory::{
-    AllocationId, Bytes, LOCAL_WINDOW, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
+    AllocationId, Bytes, LOCAL_WINDOW, Member, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
 };
 use crate::observe::{Site, Touch};
 use crate::regs::{ALL, LANES, Lanes, NO_REG, Reg, Regs};
@@ -103,7 +103,8 @@ impl MemoryOp<'_, '_> {
         let lane = mask.trailing_zeros();
         let at = addresses(regs, m.address)[lane as usize];
         let bytes = m.access.bytes();
-        if let Some(&address) = self.cx.memory.members(at, bytes).ok().as_ref().and_then(|m| m.first()) {
+        let members = self.cx.memory.members(at, bytes).map(|(members, _)| members).unwrap_or_default();
+        if let Some(&Member { address, .. }) = members.first() {
             let (function, pc) = (self.number, self.pc);
             self.watcher.note(Read { function, pc, lane, space: Space::Global, address, bytes });
         }
@@ -178,7 +179,7 @@ impl MemoryOp<'_, '_> {
         what: What<'_>,
     ) -> Result<u32, Fault> {
         let (kind, size) = (what.kind(), access.bytes());
-        let Context { memory, tally, block, observer, .. } = &mut *self.cx;
+        let Context { memory, tally, block, observer, chain, .. } = &mut *self.cx;
         let (memory, block) = (*memory, &**block);
         let reached = match run {
             true => reach_run(memory, block, space, window, kind, at[0], size),
@@ -196,12 +197,25 @@ impl MemoryOp<'_, '_> {
             mask = 1 << mask.trailing_zeros();
         }
         let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
-        let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc };
+        let chain = *chain;
+        let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc, chain };
         let seen_space = if space == Space::Shared { Space::Shared } else { Space::Global };
         let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
             let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));
             let origin = origin.wrapping_sub(window);
-            f(&Touch { site, kind, access, space: seen_space, addresses, mask, allocation, bytes, origin })
+            let way = None;
+            f(&Touch {
+                site,
+                kind,
+                access,
+                space: seen_space,
+                addresses,
+                mask,
+                allocation,
+                way,
+                bytes,
+                origin,
+            })
         };
         if let Some(observer) = &mut observed {
             touched(&mut |touch| observer.touch(touch))?;

@@ -44,7 +44,7 @@ impl<'m> Waiter<'m> {
         let Waiter { memory, block, warp } = *self;
         let function = block.module.functions.get(function as usize)?;
         function.code.get(pc as usize)?;
-        Some(Site { memory, block, warp: warp.index, function, pc })
+        Some(Site { memory, block, warp: warp.index, function, pc, chain: 0 })
     }
 
     fn waiting(&self) -> Waiting {

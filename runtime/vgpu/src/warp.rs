@@ -66,6 +66,8 @@ pub(crate) struct Frame {
     /// Join of the caller, its frame and the number of the call.
     call: Option<(usize, usize, u32)>,
     depth: usize,
+    /// See [`Site::chain`](crate::observe::Site::chain).
+    pub(crate) chain: u32,
 }
 
 /// Everything that the next steps of a warp depend on, besides memory.
@@ -205,6 +207,7 @@ impl Warp {
             live: lanes,
             call: None,
             depth: 0,
+            chain: 0,
         };
         let root = Join { frame: 0, pc: NEVER, mask: lanes, arrived: 0, parent: ROOT, by_return: true };
         let split = Split { frame: 0, pc: 0, mask: lanes, join: ROOT, state: State::Ready };
@@ -396,7 +399,7 @@ impl Warp {
 
     /// Enters a function with all lanes of the split; `false` if calls nest too deep or take too
     /// much memory.
-    pub(crate) fn call(&mut self, s: usize, number: u32, module: &Module, block: &Block) -> bool {
+    pub(crate) fn call(&mut self, s: usize, number: u32, chain: u32, module: &Module, block: &Block) -> bool {
         let split = self.progress.splits[s];
         let caller = &self.progress.frames[split.frame];
         let depth = caller.depth + 1;
@@ -429,6 +432,7 @@ impl Warp {
                     live: 0,
                     call: None,
                     depth,
+                    chain,
                 };
                 match self.progress.frames.get_mut(free) {
                     Some(place) => *place = frame,
@@ -462,6 +466,7 @@ impl Warp {
         });
         let frame = &mut self.progress.frames[f];
         (frame.live, frame.call, frame.depth) = (split.mask, Some((join, split.frame, number)), depth);
+        frame.chain = chain;
         self.progress.splits[s] = Split { frame: f, pc: 0, mask: split.mask, join, state: State::Ready };
         true
     }

@@ -214,6 +214,7 @@ impl Worker {
             block,
             suspect,
             timed: self.timed,
+            chain: 0,
         };
         let ran = match warp.run(&mut cx, quantum) {
             Ok(ran) => ran,

@@ -2,32 +2,9 @@
 
 mod common;
 
+use common::clock::{config, nanoseconds, near, slow};
 use common::{Gpu, kernel};
-use quadrille_vgpu::{
-    ClockOptions, Config, Execution, Gpu as GpuModel, Machine, Outcome, RequestError, Topology, Wires,
-};
-
-/// Links that are slow beside everything else, without headers: beta is 10 GB/s, alpha 1000 ns.
-fn slow() -> Topology {
-    let h100 = Topology::dgx_h100();
-    let wires =
-        Wires { latency_ns: 1000.0, link_gbps: 10.0, port_gbps: 1000.0, shared_gbps: None, packet_bytes: 0 };
-    Topology { name: "slow links".into(), gpu: GpuModel { ..h100.gpu }, wires }
-}
-
-fn config(topology: Topology, ranks: usize) -> Config {
-    Config { ranks, clock: Some(ClockOptions { topology, timeline: true }), ..Config::default() }
-}
-
-fn nanoseconds(outcome: &Outcome) -> f64 {
-    outcome.timing.as_ref().unwrap().end as f64 / 1000.0
-}
-
-#[track_caller]
-fn near(found: f64, expected: f64, percent: f64) {
-    let off = (found / expected - 1.0).abs() * 100.0;
-    assert!(off <= percent, "{found:.1} ns, expected {expected:.1} ns within {percent}%");
-}
+use quadrille_vgpu::{Config, Execution, Machine, Outcome, RequestError, Topology, Wires};
 
 /// Stores 16 bytes a lane, so many times, to where the block's entry in a table points.
 const PUT: &str = "mov.u32 %r1, %tid.x; mov.u32 %r2, %ntid.x; mov.u32 %r4, 0;\n\

@@ -67,6 +67,25 @@ fn a_bulk_copy_that_nobody_waits_for_races() {
 }
 
 #[test]
+fn an_mbarrier_tells_of_the_phases_that_are_over() {
+    // The next phase waits for two copies, of which one is under way.
+    let copy = |at: u32| {
+        format!(
+            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+{at}], [%rd1], 64, [bar];\n"
+        )
+    };
+    let next = format!("{LOAD}{WAIT}mbarrier.arrive.expect_tx.shared.b64 %rd3, [bar], 128;\n{}", copy(64));
+    let second = WAIT.replace("W:", "V:").replace("bra W", "bra V");
+    racy(&format!("{next}{second}ld.shared.u32 %r1, [tile+64];"), 1, RaceReason::Unordered);
+    let all = format!(
+        "{}{}",
+        copy(128),
+        WAIT.replace("W:", "U:").replace("bra W", "bra U").replace("%rd2", "%rd3")
+    );
+    right(&format!("{next}{second}ld.shared.u32 %r1, [tile]; {all}ld.shared.u32 %r1, [tile+64];"), 1);
+}
+
+#[test]
 fn what_comes_before_a_bulk_copy_takes_a_fence_of_the_proxy() {
     let stored = format!("{LOAD}{WAIT}st.shared.u32 [tile], 5;\n{STORE}cp.async.bulk.wait_group 0;");
     racy(&stored, 1, RaceReason::AsyncProxy);

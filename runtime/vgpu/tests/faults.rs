@@ -309,3 +309,28 @@ fn hosts_accesses_are_checked() {
     g.machine.write(at, &[1; 10]).unwrap();
     assert_eq!(g.machine.read(at, 10).unwrap(), [1; 10]);
 }
+
+#[test]
+fn lanes_that_go_on_while_others_wait_are_no_hang() {
+    // Lane 1 goes through many jumps without any change of registers, then stores what lane 0 waits for.
+    let jumps = 3000;
+    let chain: String = (0..jumps)
+        .rev()
+        .map(|i| {
+            let next = if i + 1 == jumps { "DONE".to_owned() } else { format!("J{}", i + 1) };
+            format!("J{i}: bra {next};\n")
+        })
+        .collect();
+    let body = format!(
+        "mov.u32 %r1, %tid.x; mov.u32 %r2, 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra POLL; bra J0;\n\
+         DONE: st.relaxed.sys.global.u32 [%rd1], %r2; ret;\n{chain}\
+         POLL: ld.relaxed.sys.global.u32 %r3, [%rd1]; setp.eq.u32 %p2, %r3, 0; @%p2 bra POLL;"
+    );
+    for quantum in [1, 2, 5] {
+        let mut g = Gpu::new(&kernel(&body), Config { quantum, ..Config::default() });
+        let flag = g.zeroed(0, "flag", 4);
+        g.launch(0, "k", 1, 2, &[&flag]);
+        g.run();
+        assert_eq!(g.u32s(flag, 1), [1]);
+    }
+}

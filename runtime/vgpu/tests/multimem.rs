@@ -4,7 +4,7 @@ mod common;
 
 use common::{Bytes, Gpu, kernel};
 use half::{bf16, f16};
-use quadrille_vgpu::{Config, Fault, RequestError};
+use quadrille_vgpu::{Check, Config, Fault, RaceReason, RequestError};
 
 const RANKS: usize = 4;
 
@@ -171,4 +171,52 @@ fn unwritten_members_are_found() {
     let range = g.machine.multicast(&[a, b], 64, "half written").unwrap();
     g.launch(0, "k", 1, 1, &[&range]);
     assert!(matches!(g.fault(), Fault::Uninitialized(_)));
+}
+
+#[test]
+fn an_allocation_has_a_part_in_63_ranges_at_most() {
+    let mut g = Gpu::new(&kernel(""), Config { ranks: 2, ..Config::default() });
+    let (a, b, c) = (g.alloc(0, "a", 64), g.alloc(1, "b", 64), g.alloc(1, "c", 64));
+    for _ in 0..63 {
+        g.machine.multicast(&[a, b], 64, "all").unwrap();
+    }
+    assert!(matches!(g.machine.multicast(&[a, c], 64, "all"), Err(RequestError::Multicast { .. })));
+    assert!(g.machine.multicast(&[c], 64, "all").is_ok());
+    for _ in 0..63 {
+        g.machine.alias(a).unwrap();
+    }
+    assert!(matches!(g.machine.alias(a), Err(RequestError::Alias { .. })));
+}
+
+#[test]
+fn the_end_of_a_kernel_is_a_fence_between_a_range_and_its_members() {
+    let text = format!(
+        "{}{}",
+        kernel("ld.global.u64 %rd1, [%rd1]; mov.u32 %r1, 5; st.global.u32 [%rd1], %r1;"),
+        kernel("ld.global.u64 %rd1, [%rd1+8]; multimem.ld_reduce.weak.global.add.u32 %r1, [%rd1];")
+            .split_once(".visible")
+            .map(|(_, entry)| format!(".visible{}", entry.replace(" k(", " second(")))
+            .unwrap()
+    );
+    let run = |kernels: &[&str]| {
+        let check = Some(Check::default());
+        let mut g = Gpu::new(&text, Config { check, ranks: 2, ..Config::default() });
+        let parts = [0, 1].map(|rank| g.zeroed(rank, "part", 64));
+        let range = g.machine.multicast(&parts, 64, "all").unwrap();
+        let params = g.upload(0, "params", &[parts[0], range]);
+        kernels.iter().for_each(|kernel| g.launch(0, kernel, 1, 1, &[&params]));
+        g.machine.run().map(drop)
+    };
+    run(&["k", "second", "k"]).unwrap();
+    // In one kernel it takes a fence.
+    let both = kernel(
+        "ld.global.u64 %rd2, [%rd1]; mov.u32 %r1, 5; st.global.u32 [%rd2], %r1;\n\
+                       ld.global.u64 %rd1, [%rd1+8]; multimem.ld_reduce.weak.global.add.u32 %r1, [%rd1];",
+    );
+    let mut g = Gpu::new(&both, Config { check: Some(Check::default()), ranks: 2, ..Config::default() });
+    let parts = [0, 1].map(|rank| g.zeroed(rank, "part", 64));
+    let range = g.machine.multicast(&parts, 64, "all").unwrap();
+    let params = g.upload(0, "params", &[parts[0], range]);
+    g.launch(0, "k", 1, 1, &[&params]);
+    assert!(matches!(g.fault(), Fault::Race(race) if race.reason == RaceReason::AliasProxy));
 }

@@ -48,7 +48,7 @@ fn right(proved: &Proved) -> Value {
 fn schedule(schedule: &Schedule) -> Value {
     let number = schedule.number;
     match &schedule.outcome {
-        Outcome::Proved { totals, saved, tile, proof_ms } => {
+        Outcome::Proved { totals, saved, tile, instances, proof_ms } => {
             let connections: Map<String, Value> = Protocol::ALL
                 .iter()
                 .zip(totals.connections)
@@ -58,7 +58,7 @@ fn schedule(schedule: &Schedule) -> Value {
                 "schedule": number, "verdict": "proved",
                 "blocks": totals.blocks, "steps": totals.steps, "waits": totals.waits,
                 "dependences": saved.dependences, "implied": saved.implied, "fused": saved.fused,
-                "connections": connections, "tile": tile, "proof_ms": proof_ms,
+                "connections": connections, "tile": tile, "instances": instances, "proof_ms": proof_ms,
             })
         }
         Outcome::Waits { why } => json!({ "schedule": number, "verdict": "waits", "why": why }),

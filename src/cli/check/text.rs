@@ -101,7 +101,7 @@ fn proof(schedule: &Schedule, of: usize) -> String {
 
 /// How a schedule moves data, and what lowering saved.
 fn movement(schedule: &Schedule) -> Option<(String, String)> {
-    let Outcome::Proved { totals, saved, tile, .. } = &schedule.outcome else { return None };
+    let Outcome::Proved { totals, saved, tile, instances, .. } = &schedule.outcome else { return None };
     let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let mut moves: Vec<String> = Protocol::ALL
         .iter()
@@ -113,6 +113,9 @@ fn movement(schedule: &Schedule) -> Option<(String, String)> {
         .collect();
     if moves.is_empty() {
         moves.push("put and get".to_owned());
+    }
+    if *instances > 1 {
+        moves.push(format!("in {instances} instances"));
     }
     if let Some(tile) = tile {
         moves.push(format!("in tiles of {tile} bytes a chunk"));

@@ -14,10 +14,21 @@ pub(crate) enum Movement {
     Staged,
     Ll,
     Ll128,
+    /// As written, in two instances.
+    Instances,
+    /// LL in three.
+    LlInstances,
 }
 
-pub(crate) const MOVEMENTS: [Movement; 5] =
-    [Movement::AsWritten, Movement::Tiles, Movement::Staged, Movement::Ll, Movement::Ll128];
+pub(crate) const MOVEMENTS: [Movement; 7] = [
+    Movement::AsWritten,
+    Movement::Tiles,
+    Movement::Staged,
+    Movement::Ll,
+    Movement::Ll128,
+    Movement::Instances,
+    Movement::LlInstances,
+];
 
 impl Movement {
     /// The collective with this movement; one that names its transport keeps it.
@@ -32,6 +43,10 @@ impl Movement {
             Movement::Staged if free => options.how.transport = given(Transport::Staged),
             Movement::Ll if free => options.how.protocol = given(Protocol::Ll),
             Movement::Ll128 if free => options.how.protocol = given(Protocol::Ll128),
+            Movement::Instances => options.instances = given(2),
+            Movement::LlInstances if free => {
+                (options.how.protocol, options.instances) = (given(Protocol::Ll), given(3));
+            }
             _ => return collective.clone(),
         }
         Collective { schedules: vec![options], chosen: 0, ..collective.clone() }
@@ -40,9 +55,12 @@ impl Movement {
 
 /// A collective's way of moving, in words.
 pub(crate) fn describe(collective: &Collective) -> String {
-    let ScheduleOptions { how, tile, .. } = collective.options();
+    let ScheduleOptions { how, tile, instances, .. } = collective.options();
     let transport = how.transport.map(|given| given.value.name());
     let protocol = how.protocol.map(|given| given.value.name());
-    let words: Vec<&str> = [transport, protocol, tile.map(|_| "tiles")].into_iter().flatten().collect();
+    let words: Vec<&str> = [transport, protocol, tile.map(|_| "tiles"), instances.map(|_| "instances")]
+        .into_iter()
+        .flatten()
+        .collect();
     if words.is_empty() { "as written".to_owned() } else { words.join(", ") }
 }

@@ -5,7 +5,7 @@ use quadrille::runtime::data::Message;
 use quadrille::{Collective, Domain};
 use quadrille_compiler::abi::SLOTS;
 use quadrille_compiler::ids::Rank;
-use quadrille_compiler::options::Protocol;
+use quadrille_compiler::options::{How, Protocol, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::{Action, Connection, CounterKind, Fifos, Operand};
 use quadrille_compiler::widths::Widths;
@@ -67,9 +67,12 @@ impl Traffic {
         let fifos = Fifos::of(&schedule);
         let tile = schedule.tile.map(|tile| tile.min(self.widths.slot_bytes));
         let largest = message.chunk_elements() * message.dtype.bytes() as u64;
-        let tiles = tile.map_or(1, |tile| largest.div_ceil(tile).max(1));
+        let instances = u64::from(schedule.instances);
+        // Parts of chunks are whole packs of 16 bytes.
+        let part = if instances > 1 { largest.div_ceil(instances).next_multiple_of(16) } else { largest };
+        let tiles = tile.map_or(1, |tile| part.div_ceil(tile).max(1));
         for (place, block) in schedule.places() {
-            for tile_number in 0..tiles {
+            for (instance, tile_number) in (0..instances).flat_map(|i| (0..tiles).map(move |t| (i, t))) {
                 for step in &block.steps {
                     match &step.action {
                         Action::Signal(counters) => {
@@ -85,20 +88,29 @@ impl Traffic {
                             let chunk = |chunk| message.chunk_bytes(chunk).len() as u64;
                             let whole: u64 = chunks.map(chunk).sum();
                             let bytes = match tile {
-                                Some(tile) => whole.saturating_sub(tile_number * tile).min(tile),
+                                Some(tile) => {
+                                    let own = whole.saturating_sub(instance * part).min(part);
+                                    own.saturating_sub(tile_number * tile).min(tile)
+                                }
                                 None => whole,
                             };
-                            for source in sources.iter().filter_map(Operand::memory) {
+                            // The switch is not seen: what it does counts for each rank whose memory it reaches.
+                            for source in sources.iter().flat_map(Operand::slices) {
                                 self.bytes.add(source.rank, place.rank, bytes);
                             }
                             for dest in dests {
                                 match dest {
-                                    Operand::Memory(slice) => self.bytes.add(place.rank, slice.rank, bytes),
+                                    Operand::Memory(_) | Operand::Multicast(_) => dest
+                                        .slices()
+                                        .for_each(|slice| self.bytes.add(place.rank, slice.rank, bytes)),
                                     Operand::Message(message) => {
                                         let named = message.number == 0 && tile_number == 0;
                                         let connection = message.connection;
-                                        let line =
-                                            self.message(&connection, fifos.number(&connection), bytes);
+                                        let line = self.message(
+                                            &connection,
+                                            fifos.number(&connection) * schedule.instances + instance as u32,
+                                            bytes,
+                                        );
                                         let bytes = line + if named { FLAG } else { 0 };
                                         self.bytes.add(place.rank, connection.reader.rank, bytes);
                                     }
@@ -138,7 +150,10 @@ impl Traffic {
 fn reported(collective: &Collective, program: &Program, message: &Message) -> Result<(), Failed> {
     let ranks = program.shape.ranks;
     let chunk = message.chunk_elements();
-    if message.count != chunk * u64::from(program.shape.chunks) {
+    // The report tells what crosses links to the switch, which is not seen here.
+    let switched = |how: &How| how.transport.is_some_and(|given| given.value == Transport::Multimem);
+    let any = program.statements.iter().any(|statement| switched(&statement.how));
+    if any || message.count != chunk * u64::from(program.shape.chunks) {
         return Ok(());
     }
     let mut data = Bytes::none(ranks);

@@ -17,7 +17,8 @@ struct Params {
   u64 spin_limit;
   u64 abort;
   u64 status;
-  u64 multicast;
+  u64 multicast_input;
+  u64 multicast_output;
   u64 scalar;  // the factor of premul_sum
   u64 input[RANKS];
   u64 output[RANKS];

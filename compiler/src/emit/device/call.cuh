@@ -4,17 +4,22 @@ namespace quadrille {
 
 // Units of `count` elements, each cut into CHUNKS chunks of q elements: q = ceil(count / CHUNKS), rounded up to 16 bytes
 // unless all chunks have to be equal. The last chunks of a unit may be short or empty. Chunks are numbered through.
-// Pieces of a chunk have TILE_BYTES; those beyond its end are empty.
-template <class T, u32 CHUNKS, bool EQUAL, u64 TILE_BYTES = 16>
+// An instance's part of a chunk are `part` elements, and pieces of that have TILE_BYTES; those beyond its end are empty.
+template <class T, u32 CHUNKS, bool EQUAL, u64 TILE_BYTES = 16, u32 INSTANCES = 1>
 struct Chunks {
   static constexpr u32 ELEMENT = sizeof(typename T::Bits);
   static constexpr u64 PIECE = TILE_BYTES / ELEMENT;
   u64 count;
   u64 q;
+  u64 part;
+  u64 first;  // of this instance's part
 
-  __device__ explicit Chunks(u64 elements) : count(elements) {
+  __device__ explicit Chunks(u64 elements, u32 instance = 0) : count(elements) {
     constexpr u64 GRAIN = EQUAL ? 1 : 16 / ELEMENT;
     q = ((elements + CHUNKS - 1) / CHUNKS + GRAIN - 1) / GRAIN * GRAIN;
+    constexpr u64 PACK = 16 / ELEMENT;
+    part = INSTANCES == 1 ? q : ((q + INSTANCES - 1) / INSTANCES + PACK - 1) / PACK * PACK;
+    first = instance * part;
   }
 
   __device__ __forceinline__ u64 begin(u32 chunk) const {
@@ -31,19 +36,19 @@ struct Chunks {
   // Elements of `chunks` chunks from `chunk` on.
   __device__ __forceinline__ u64 length(u32 chunk, u32 chunks) const { return begin(chunk + chunks) - begin(chunk); }
 
-  // Tiles of a call: of the largest chunk, at least one.
-  __device__ __forceinline__ u64 tiles() const { return q == 0 ? 1 : (q + PIECE - 1) / PIECE; }
+  // Tiles of a call: of the largest part, at least one.
+  __device__ __forceinline__ u64 tiles() const { return part == 0 ? 1 : (part + PIECE - 1) / PIECE; }
 
   // Address of a tile's piece of a chunk, as of `at` and `slot`, and its elements.
   __device__ __forceinline__ u64 piece_at(u64 base, u32 chunk, u64 tile) const {
-    return at(base, chunk) + tile * TILE_BYTES;
+    return at(base, chunk) + first * ELEMENT + tile * TILE_BYTES;
   }
   __device__ __forceinline__ u64 piece_slot(u64 base, u32 chunk, u64 tile) const {
-    return slot(base, chunk) + tile * TILE_BYTES;
+    return slot(base, chunk) + first * ELEMENT + tile * TILE_BYTES;
   }
   __device__ __forceinline__ u64 piece(u32 chunk, u64 tile) const {
-    const u64 all = length(chunk, 1), before = tile * PIECE;
-    const u64 left = all > before ? all - before : 0;
+    const u64 all = length(chunk, 1), end = all < first + part ? all : first + part;
+    const u64 before = first + tile * PIECE, left = end > before ? end - before : 0;
     return left < PIECE ? left : PIECE;
   }
 };

@@ -55,6 +55,7 @@ pub(super) fn mutants(text: &str, device_bytes: usize) -> Vec<Mutant> {
     intrinsics(&mut all);
     comparisons(&mut all);
     addends(&mut all);
+    flags(&mut all);
     steps(&mut all, device_bytes);
     all.found.sort_by_key(|mutant| mutant.line);
     all.found
@@ -163,10 +164,28 @@ fn comparisons(all: &mut Mutants<'_>) {
 /// What is added to a count where it is known from: a signal, an expectation, or the next call's base off.
 fn addends(all: &mut Mutants<'_>) {
     let text = all.text;
-    for (at, _) in text.match_indices(".base + ") {
-        let begin = at + ".base".len();
-        let end = begin + text[begin..].find([')', ';', ',']).unwrap_or(0);
-        all.add(format!("drop `{}`", text[begin..end].trim()), begin..end, "");
+    for count in [".base + ", ".before(tile) + ", ".before(tiles) + "] {
+        for (at, _) in text.match_indices(count) {
+            let begin = at + count.len() - " + ".len();
+            let end = begin + text[begin..].find([')', ';', ',']).unwrap_or(0);
+            // A cast of what is added ends with it.
+            let end = if text[begin..end].contains("_cast<") { end + 1 } else { end };
+            all.add(format!("drop `{}`", text[begin..end].trim()), begin..end, "");
+        }
+    }
+}
+
+/// Flags in the data: one that is not waited for, and lines that keep one that comes again.
+fn flags(all: &mut Mutants<'_>) {
+    let text = all.text;
+    for (flag, with, rule) in [
+        ("!= end.flag", "== 0x123456789abcull", "do not wait for a flag"),
+        ("!= first.flag", "== 0x123456789abcull", "do not wait for a flag"),
+        (".flag == USES", ".flag == 0", "leave lines with old flags"),
+    ] {
+        for (at, _) in text.match_indices(flag) {
+            all.add(rule, at..at + flag.len(), with);
+        }
     }
 }
 
@@ -187,7 +206,7 @@ fn steps(all: &mut Mutants<'_>, device_bytes: usize) {
         all.add(format!("drop {}", call.name), call.range.clone(), &value);
         if *role == Role::Signal || *role == Role::Wait {
             for (argument, name) in call.arguments.iter().zip(all.functions.parameters(call.name)) {
-                let Ok(number) = argument.parse::<u64>() else { continue };
+                let Ok(number) = argument.parse::<i64>() else { continue };
                 let at = argument.as_ptr() as usize - text.as_ptr() as usize;
                 let range = at..at + argument.len();
                 match (name, role) {

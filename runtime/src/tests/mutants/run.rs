@@ -12,11 +12,13 @@ use crate::run::Session;
 use crate::tests::provide;
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::kind::Shape;
+use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::widths::Widths;
 use quadrille_vgpu::{Check, Fault, Policy};
 use std::path::{Path, PathBuf};
@@ -53,32 +55,31 @@ const DTYPE: DType = DType::F32;
 const LIMIT: u64 = 50_000_000;
 
 impl Program {
-    /// The program of the file of that name.
-    pub(super) fn new(name: &str, ranks: u32) -> Program {
-        let found = Self::all(&[ranks]).into_iter().find(|program| program.name == name);
-        found.unwrap_or_else(|| panic!("there is no program {name} for {ranks} ranks"))
+    /// The program of the file of that name, moved by a protocol through slots where one is given.
+    pub(super) fn new(name: &str, ranks: u32, staged: Option<Protocol>) -> Program {
+        let found = collectives().into_iter().find(|collective| collective.name == name);
+        let mut collective = found.unwrap_or_else(|| panic!("there is no program {name}"));
+        if let Some(protocol) = staged {
+            fn given<T>(value: T) -> Option<Given<T>> {
+                Some(Given { value, loc: Loc::default() })
+            }
+            let how = How { transport: given(Transport::Staged), protocol: given(protocol) };
+            collective.schedules = vec![ScheduleOptions { how, ..collective.options() }];
+            collective.chosen = 0;
+            collective.name = format!("{name} {protocol}");
+        }
+        Self::of(&collective, ranks).unwrap_or_else(|| panic!("{name} does not run on {ranks} ranks"))
+    }
+
+    /// The part of its text that does not depend on the program.
+    pub(super) fn device(&self) -> &str {
+        &self.cuda.text[..self.cuda.device_bytes]
     }
 
     /// Every program of the tree that runs on any of these numbers of ranks, on the first that it runs on.
     pub(super) fn all(sizes: &[u32]) -> Vec<Program> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let mut programs = Vec::new();
-        for folder in ["examples", "tests/programs"] {
-            let mut files: Vec<PathBuf> =
-                root.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-            files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
-            files.sort();
-            for file in files {
-                let text = std::fs::read_to_string(&file).unwrap();
-                let collectives = quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap();
-                programs.extend(
-                    collectives
-                        .iter()
-                        .filter_map(|collective| sizes.iter().find_map(|&ranks| Self::of(collective, ranks))),
-                );
-            }
-        }
-        programs
+        let first = |collective: &Collective| sizes.iter().find_map(|&ranks| Self::of(collective, ranks));
+        collectives().iter().filter_map(first).collect()
     }
 
     fn of(collective: &Collective, ranks: u32) -> Option<Program> {
@@ -196,6 +197,23 @@ impl Program {
             session.communicators().iter().map(|communicator| communicator.kernel(loaded.clone())).collect();
         Ok((session, kernels))
     }
+}
+
+/// Every program of the tree.
+fn collectives() -> Vec<Collective> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for folder in ["examples", "tests/programs"] {
+        let mut files: Vec<PathBuf> =
+            root.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+        files.sort();
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            found.extend(quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap());
+        }
+    }
+    found
 }
 
 fn verdict(error: &Error) -> Verdict {

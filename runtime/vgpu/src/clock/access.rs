@@ -6,49 +6,77 @@ use super::{Clock, Current, Flag, Message, Picoseconds};
 use crate::access::lanes;
 use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
-use crate::isa::{Order, Scope};
-use crate::observe::{Event, Observer, Site, Touch};
-use crate::regs::{NO_REG, Reg, Regs};
+use crate::isa::{Access, Function, Order, Scope};
+use crate::observe::{Event, Multicast, Observer, Site, Touch};
+use crate::regs::{Lanes, NO_REG, Reg, Regs};
+
+/// When an access has left its SM, takes effect, and gives its value or is acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) left: Picoseconds,
+    pub(super) effect: Picoseconds,
+    pub(super) back: Picoseconds,
+}
+
+/// A strong access of lanes, as flags have it.
+pub(super) struct Signal<'s> {
+    pub(super) kind: AccessKind,
+    pub(super) addresses: &'s Lanes<u64>,
+    pub(super) mask: u32,
+    /// Of a lane.
+    pub(super) bytes: u64,
+    pub(super) effect: Picoseconds,
+    pub(super) back: Picoseconds,
+}
 
 impl Clock {
-    /// When lanes' load or atomic gives its value, or their store is acknowledged; and when it takes effect.
-    fn transfer(&mut self, touch: &Touch<'_>, owner: usize) -> (Picoseconds, Picoseconds) {
+    /// When bytes that the running block sends have passed its SM's port; with the block's rank.
+    pub(super) fn leave(&mut self, load: Load) -> (usize, Picoseconds) {
         let Current { at, block, .. } = self.current;
-        let topology = &self.options.topology;
-        let (own, sm) = self.blocks.get(&block).map_or((owner, 0), |state| (state.rank, state.sm));
-        let load = Load::of(touch.addresses, touch.mask, touch.access.bytes());
-        let gpu = &topology.gpu;
-        let port_time = topology.cycles((load.bytes as u32).div_ceil(gpu.sm_bytes_a_cycle));
-        let (_, at) = self.sms.entry(sm).or_default().port.serve(self.fabric.past, at, port_time);
-        let strong = touch.access.order != Order::Weak || touch.kind == AccessKind::Atomic;
-        let latency = topology.cycles(if strong { gpu.cache_cycles } else { gpu.memory_cycles });
-        let alpha = self.fabric.latency();
+        let (own, sm) = self.blocks.get(&block).map_or((0, 0), |state| (state.rank, state.sm));
+        let cycles = (load.bytes as u32).div_ceil(self.options.topology.gpu.sm_bytes_a_cycle);
+        let work = self.cycles(cycles);
+        let (_, left) = self.sms.entry(sm).or_default().port.serve(self.fabric.past, at, work);
+        (own, left)
+    }
+
+    /// What memory takes to give data, or flags.
+    pub(super) fn latency(&self, strong: bool) -> Picoseconds {
+        let gpu = &self.options.topology.gpu;
+        self.cycles(if strong { gpu.cache_cycles } else { gpu.memory_cycles })
+    }
+
+    /// The times of an access of the running instruction to memory of a rank.
+    pub(super) fn transfer(&mut self, kind: AccessKind, strong: bool, load: Load, owner: usize) -> Times {
+        let (own, left) = self.leave(load);
+        let (latency, alpha) = (self.latency(strong), self.fabric.latency());
         let carries = |bytes: bool| if bytes { load.bytes } else { 0 };
         let there = match own == owner {
-            true => at + latency / 2,
+            true => left + latency / 2,
             // A request without payload, or the bytes.
-            false => self.fabric.send(at, own, owner, load, carries(touch.kind != AccessKind::Load)),
+            false => self.fabric.send(left, own, owner, load, carries(kind != AccessKind::Load)),
         };
-        let served = if strong { there } else { self.fabric.memory(there, owner, load) };
-        let back = match (own == owner, touch.kind) {
-            (true, _) => served + latency / 2,
-            (false, AccessKind::Store) => served + alpha,
-            (false, _) => self.fabric.send(served + latency / 2, owner, own, load, load.bytes),
+        let effect = if strong { there } else { self.fabric.memory(there, owner, load) };
+        let back = match (own == owner, kind) {
+            (true, _) => effect + latency / 2,
+            (false, AccessKind::Store) => effect + alpha,
+            (false, _) => self.fabric.send(effect + latency / 2, owner, own, load, load.bytes),
         };
-        (back, served)
+        Times { left, effect, back }
     }
 
     /// Takes note of what a strong access does to flags; returns when a load has what it found.
-    fn flags(&mut self, touch: &Touch<'_>, back: Picoseconds, effect: Picoseconds) -> Picoseconds {
+    pub(super) fn flags(&mut self, signal: &Signal<'_>) -> Picoseconds {
+        let Signal { kind, addresses, mask, bytes, effect, back } = *signal;
         let Current { at, block, .. } = self.current;
         let Some(number) = self.blocks.get(&block).map(|state| state.number) else { return back };
         let interval = self.cycles(self.options.topology.gpu.atomic_cycles);
         let (mut has, rest) = (back, back - effect);
-        for lane in lanes(touch.mask) {
-            let address = touch.addresses[lane];
-            for word in address / 8..=(address + touch.access.bytes() - 1) / 8 {
+        for lane in lanes(mask) {
+            let address = addresses[lane];
+            for word in address / 8..=(address + bytes - 1) / 8 {
                 let mut effect = effect;
-                if touch.kind != AccessKind::Store
+                if kind != AccessKind::Store
                     && let Some(flag) = self.flags.get_mut(&word)
                 {
                     // It was on its way when the load came there.
@@ -63,18 +91,49 @@ impl Clock {
                         }
                     }
                 }
-                if touch.kind == AccessKind::Atomic {
+                if kind == AccessKind::Atomic {
                     let done = self.atomics.entry(word).or_default();
                     *done = effect.max(*done + interval);
                     (has, effect) = (has.max(*done + rest), *done);
                 }
-                if touch.kind != AccessKind::Load {
+                if kind != AccessKind::Load {
                     let flag = Flag { sent: at, arrives: effect, from: number, seen: Vec::new() };
                     self.flags.insert(word, flag);
                 }
             }
         }
         has
+    }
+
+    /// An access of the running instruction gives its registers their values, or is acknowledged, at `has`.
+    pub(super) fn finish(
+        &mut self,
+        function: &Function,
+        (kind, access): (AccessKind, &Access),
+        to: &[Reg],
+        has: Picoseconds,
+        effect: Option<Picoseconds>,
+    ) {
+        let Current { block, warp, frame, .. } = self.current;
+        let Some(state) = self.blocks.get_mut(&block) else { return };
+        let times = &mut state.warps[warp];
+        if let Some(effect) = effect.filter(|_| kind != AccessKind::Load) {
+            state.acknowledged = state.acknowledged.max(has);
+            state.arrived = state.arrived.max(effect);
+        }
+        if kind == AccessKind::Store {
+            return;
+        }
+        for &d in to.iter().filter(|&&d| d != NO_REG) {
+            let r = number(&function.layout, access.bank, d);
+            if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
+                *ready = (*ready).max(has);
+            }
+            times.loads = times.loads.max(has);
+        }
+        if matches!(access.order, Order::Acquire | Order::AcqRel) {
+            times.next = times.next.max(has);
+        }
     }
 }
 
@@ -104,35 +163,27 @@ impl Observer for Clock {
 
     fn done(&mut self, touch: &Touch<'_>, _: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
         let Touch { site, kind, access, .. } = *touch;
+        if touch.way.is_some() {
+            // All ranks' parts are charged for at once.
+            return Ok(false);
+        }
         let strong = access.order != Order::Weak || kind == AccessKind::Atomic;
         let (has, effect) = match touch.allocation {
             Some((owner, _)) if touch.space == Space::Global => {
-                let (back, effect) = self.transfer(touch, owner);
-                (if strong { self.flags(touch, back, effect) } else { back }, effect)
+                let (addresses, mask, bytes) = (touch.addresses, touch.mask, access.bytes());
+                let Times { effect, back, .. } =
+                    self.transfer(kind, strong, Load::of(addresses, mask, bytes), owner);
+                let signal = Signal { kind, addresses, mask, bytes, effect, back };
+                (if strong { self.flags(&signal) } else { back }, Some(effect))
             }
-            _ => (self.current.at + self.cycles(self.options.topology.gpu.shared_cycles), self.current.at),
+            _ => (self.current.at + self.cycles(self.options.topology.gpu.shared_cycles), None),
         };
-        let Current { block, warp, frame, .. } = self.current;
-        let Some(state) = self.blocks.get_mut(&block) else { return Ok(false) };
-        let times = &mut state.warps[warp];
-        if kind != AccessKind::Load && touch.allocation.is_some() {
-            state.acknowledged = state.acknowledged.max(has);
-            state.arrived = state.arrived.max(effect);
-        }
-        if kind == AccessKind::Store {
-            return Ok(false);
-        }
-        for &d in to.iter().filter(|&&d| d != NO_REG) {
-            let r = number(&site.function.layout, access.bank, d);
-            if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
-                *ready = (*ready).max(has);
-            }
-        }
-        times.loads = times.loads.max(has);
-        if matches!(access.order, Order::Acquire | Order::AcqRel) {
-            times.next = times.next.max(has);
-        }
+        self.finish(site.function, (kind, access), to, has, effect);
         Ok(false)
+    }
+
+    fn multicast(&mut self, multicast: &Multicast<'_>) {
+        Clock::multicast(self, multicast);
     }
 
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
@@ -151,6 +202,17 @@ impl Observer for Clock {
                     }
                 }
             }
+            Event::Copy { lane, bulk, to, from, read, bytes, mbarrier } => {
+                self.copy(&site, lane, bulk, (from, read), (to, bytes), mbarrier);
+            }
+            Event::CopyCommit { lane, bulk } => self.commit(&site, lane, bulk),
+            Event::CopyWait { lane, bulk, read, groups } => {
+                self.await_groups(&site, lane, bulk, read, groups)
+            }
+            Event::MbarrierArrive { lane, address, phase, copies } => {
+                self.arrive_at(&site, lane, address, phase, copies);
+            }
+            Event::MbarrierOver { address, phase, .. } => self.await_phase(&site, address, phase),
             _ => {}
         }
         Ok(())

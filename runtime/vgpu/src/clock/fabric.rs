@@ -101,6 +101,24 @@ impl Load {
         let sectors: u32 = found[..lines].iter().map(|(_, bits)| bits.count_ones()).sum();
         Load { lines: lines as u64, bytes: u64::from(sectors) * SECTOR }
     }
+
+    /// What `bytes` bytes from an address on touch.
+    pub(super) fn extent(at: u64, bytes: u64) -> Load {
+        let units = |unit: u64| (at + bytes).div_ceil(unit) - at / unit;
+        if bytes == 0 {
+            return Load { lines: 0, bytes: 0 };
+        }
+        Load { lines: units(LINE), bytes: units(SECTOR) * SECTOR }
+    }
+
+    /// What is left of the touch of bytes from `at` on, if those before `end` have been touched already.
+    pub(super) fn beyond(self, at: u64, end: u64) -> Load {
+        let touched = |unit: u64| end.div_ceil(unit).saturating_sub(at / unit);
+        Load {
+            lines: self.lines.saturating_sub(touched(LINE)),
+            bytes: self.bytes.saturating_sub(touched(SECTOR) * SECTOR),
+        }
+    }
 }
 
 /// How busy a directed link was.
@@ -130,6 +148,16 @@ impl Usage {
         }
         self.bytes[interval] += bytes;
     }
+}
+
+/// Bytes on their way: when the first and the last have passed what they came through.
+#[derive(Clone, Copy, Debug)]
+struct Passage {
+    begin: Picoseconds,
+    end: Picoseconds,
+    /// With headers.
+    wire: u64,
+    bytes: u64,
 }
 
 /// Links, ports and memories of all GPUs.
@@ -182,22 +210,100 @@ impl Fabric {
         load: Load,
         bytes: u64,
     ) -> Picoseconds {
+        let passage = self.leave(ready, from, load, bytes);
+        let passage = self.cross(passage, from, to);
+        let passage = self.share(passage);
+        self.enter(passage, to)
+    }
+
+    /// When bytes that are ready on a rank have arrived on each of others: the sender's port passes them once, and the
+    /// switch doubles them.
+    pub(super) fn multicast(
+        &mut self,
+        ready: Picoseconds,
+        from: usize,
+        to: &[usize],
+        load: Load,
+    ) -> Vec<Picoseconds> {
+        let passage = self.leave(ready, from, load, load.bytes);
+        let passage = self.share(passage);
+        let mut arrive = |&to: &usize| {
+            let passage = self.cross(passage, from, to);
+            self.enter(passage, to)
+        };
+        to.iter().map(&mut arrive).collect()
+    }
+
+    /// When a request without payload has come to each of others. It takes its share of the ports, but does not stand in
+    /// line behind data, such as the replies that go the same way.
+    pub(super) fn ask(
+        &mut self,
+        ready: Picoseconds,
+        from: usize,
+        to: &[usize],
+        load: Load,
+    ) -> Vec<Picoseconds> {
+        let passage = self.leave(ready, from, load, 0);
+        let there = ready + self.alpha + time(passage.wire, self.wires.port_gbps.min(self.wires.link_gbps));
+        for &to in to {
+            let passage = self.cross(passage, from, to);
+            self.enter(passage, to);
+        }
+        vec![there; to.len()]
+    }
+
+    /// When bytes that are ready on each of several ranks, at times of their own, have arrived on one, combined by the
+    /// switch: its port passes them once.
+    pub(super) fn combine(&mut self, from: &[(usize, Picoseconds)], to: usize, load: Load) -> Picoseconds {
+        let mut last: Option<Passage> = None;
+        for &(from, ready) in from {
+            let passage = self.leave(ready, from, load, load.bytes);
+            let passage = self.cross(passage, from, to);
+            last = Some(last.map_or(passage, |last| Passage {
+                begin: last.begin.max(passage.begin),
+                end: last.end.max(passage.end),
+                ..passage
+            }));
+        }
+        match last {
+            Some(passage) => {
+                let passage = self.share(passage);
+                self.enter(passage, to)
+            }
+            None => 0,
+        }
+    }
+
+    /// The way through a rank's port.
+    fn leave(&mut self, ready: Picoseconds, from: usize, load: Load, bytes: u64) -> Passage {
         let wire = bytes + load.lines * u64::from(self.wires.packet_bytes);
-        let (past, link) = (self.past, from * self.ranks + to);
-        let Wires { link_gbps, port_gbps, shared_gbps, .. } = self.wires;
-        let port = time(wire, port_gbps);
-        let (begin, left) = self.out[from].serve(past, ready, port);
-        let (mut begin, end) = self.links[link].serve(past, begin, time(wire, link_gbps));
-        let mut crossed = end.max(left);
-        if let Some(gbps) = shared_gbps {
-            let (later, end) = self.shared.serve(past, begin, time(wire, gbps));
-            (begin, crossed) = (later, crossed.max(end));
-        }
+        let (begin, end) = self.out[from].serve(self.past, ready, time(wire, self.wires.port_gbps));
+        Passage { begin, end, wire, bytes }
+    }
+
+    /// Over the link between two ranks.
+    fn cross(&mut self, passage: Passage, from: usize, to: usize) -> Passage {
+        let link = from * self.ranks + to;
+        let work = time(passage.wire, self.wires.link_gbps);
+        let (begin, end) = self.links[link].serve(self.past, passage.begin, work);
         if let Some(usage) = self.usage.get_mut(link) {
-            usage.add(begin, bytes);
+            usage.add(begin, passage.bytes);
         }
-        let (_, end) = self.into[to].serve(past, begin + self.alpha, port);
-        end.max(crossed + self.alpha)
+        Passage { begin, end: end.max(passage.end), ..passage }
+    }
+
+    /// Through what all ranks share, if anything.
+    fn share(&mut self, passage: Passage) -> Passage {
+        let Some(gbps) = self.wires.shared_gbps else { return passage };
+        let (begin, end) = self.shared.serve(self.past, passage.begin, time(passage.wire, gbps));
+        Passage { begin, end: end.max(passage.end), ..passage }
+    }
+
+    /// Into another rank's port; when the last byte is there.
+    fn enter(&mut self, passage: Passage, to: usize) -> Picoseconds {
+        let work = time(passage.wire, self.wires.port_gbps);
+        let (_, end) = self.into[to].serve(self.past, passage.begin + self.alpha, work);
+        end.max(passage.end + self.alpha)
     }
 
     /// When a rank's memory has read or written bytes.
@@ -268,5 +374,7 @@ mod tests {
         assert_eq!(Load::of(&run(256), u32::MAX, 8), Load { lines: 32, bytes: 1024 });
         assert_eq!(Load::of(&run(0), 1, 8), Load { lines: 1, bytes: 32 });
         assert_eq!(Load::of(&run(32), u32::MAX, 32), Load { lines: 8, bytes: 1024 });
+        assert_eq!(Load::extent(256, 512), Load { lines: 4, bytes: 512 });
+        assert_eq!(Load::extent(112, 32), Load { lines: 2, bytes: 64 });
     }
 }

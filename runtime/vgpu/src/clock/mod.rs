@@ -20,6 +20,11 @@
 //!   acknowledged, alpha after they arrived. An acquire holds its warp until the value has come.
 //! - *Flags.* A strong store is seen by loads after its arrival. A load that finds it on its way waits for it: that is
 //!   the poll which would have found it, and those before it are not counted.
+//! - *Multicast.* A `multimem` store or reduction passes the sender's port once and the ports and memories of all
+//!   members; a load-reduction asks all of them, each reads its part, and one combined reply passes the asker's port.
+//!   Combining in the switch takes no time of its own.
+//! - *Copies.* An asynchronous copy takes ports, links and memories as loads and stores do, beside its warp, which goes
+//!   on. A wait for a group, or for a phase of an mbarrier, ends when all bytes and arrivals have come.
 //! - *Barriers* complete some cycles after the last arrival. *Atomics* on one address come one after another.
 //!
 //! Limits. PTX stands for machine code, so integer work is only about right. There are no caches but that flags lie in
@@ -28,7 +33,9 @@
 //! run ahead of each other by [`Clock::lookahead`], which is less than any message takes.
 
 mod access;
+mod copies;
 mod fabric;
+mod multicast;
 mod operands;
 mod sm;
 mod timeline;
@@ -124,6 +131,8 @@ pub(crate) struct Clock {
     blocks: FxHashMap<u32, BlockState>,
     /// Strong stores by address, in words of 8 bytes.
     flags: FxHashMap<u64, Flag>,
+    /// Asynchronous copies, and the mbarriers that are told of them.
+    flying: copies::Flying,
     /// When the last atomic on a word was done.
     atomics: FxHashMap<u64, Picoseconds>,
     /// When each rank last ended a block.
@@ -144,6 +153,7 @@ impl Clock {
             sms: FxHashMap::default(),
             blocks: FxHashMap::default(),
             flags: FxHashMap::default(),
+            flying: copies::Flying::default(),
             atomics: FxHashMap::default(),
             idle: Vec::new(),
             current: Current::default(),
@@ -161,6 +171,7 @@ impl Clock {
         self.sms.clear();
         self.blocks.clear();
         self.flags.clear();
+        self.flying = copies::Flying::default();
         self.atomics.clear();
         self.idle = vec![0; self.ranks];
         self.timing = Timing {
@@ -257,6 +268,7 @@ impl Clock {
 
     pub(crate) fn block_ends(&mut self, block: &Block) {
         let Some(mut state) = self.blocks.remove(&block.number) else { return };
+        self.flying.end_block(block.number);
         // A kernel is not over before its stores have arrived.
         let end = state.arrived.max(state.last + self.cycles(1));
         let idle = &mut self.idle[block.rank];
@@ -340,6 +352,13 @@ impl Clock {
                     if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
                         *ready = at + local;
                     }
+                }
+            }
+            Op::Mbarrier(n) => {
+                let m = &function.mbarriers[n as usize];
+                let r = operands::of_mbarrier(&function.layout, m);
+                if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
+                    *ready = at + local;
                 }
             }
             Op::Call(_) => self.visit(function, pc),

@@ -1,7 +1,10 @@
 //! Which registers an instruction reads and writes.
 
 use crate::ast::Ty;
-use crate::isa::{Address, Collective, Function, Inst, Layout, NEVER, Op, PredOperand};
+use crate::isa::{
+    Address, Async, Collective, Function, Inst, Layout, Mbarrier, MbarrierKind, MultimemKind, NEVER, Op,
+    PredOperand,
+};
 use crate::regs::{Bank, NO_REG, Reg};
 
 /// Registers of an instruction, as numbers over all banks of its function.
@@ -59,6 +62,14 @@ pub(super) fn number(layout: &Layout, bank: Bank, reg: Reg) -> u32 {
 
 fn pred(layout: &Layout, reg: Reg) -> u32 {
     if reg == NO_REG { NEVER } else { (layout.b16 + layout.b32 + layout.b64 + usize::from(reg)) as u32 }
+}
+
+/// What an instruction on an mbarrier writes: a predicate, or a state.
+pub(super) fn of_mbarrier(layout: &Layout, m: &Mbarrier) -> u32 {
+    match m.kind {
+        MbarrierKind::Wait { .. } => pred(layout, m.d),
+        _ => number(layout, Bank::B64, m.d),
+    }
 }
 
 /// What an instruction reads and writes. Loads write later: their destinations are left out.
@@ -139,6 +150,34 @@ pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
             found.read(base(address));
             sources.into_iter().for_each(|r| found.read(reg(access.bank, r)));
         }
+        Op::AtomVector(n) => {
+            let atom = &function.atoms[n as usize];
+            found.read(base(atom.address));
+            atom.b.into_iter().chain(atom.c).for_each(|r| found.read(reg(atom.access.bank, r)));
+        }
+        Op::Multimem(n) => {
+            let m = &function.multimems[n as usize];
+            found.read(base(m.address));
+            if m.kind != MultimemKind::LoadReduce {
+                m.regs.into_iter().for_each(|r| found.read(reg(m.access.bank, r)));
+            }
+        }
+        Op::Mbarrier(n) => {
+            let m = &function.mbarriers[n as usize];
+            found.read(base(m.address));
+            let state = matches!(m.kind, MbarrierKind::Wait { parity: false });
+            found.read(reg(if state { Bank::B64 } else { Bank::B32 }, m.a));
+            found.write(of_mbarrier(layout, m));
+        }
+        Op::Async(n) => match function.asyncs[n as usize] {
+            Async::Copy { to, from, size, read, ignore, mbarrier, .. } => {
+                [to, from].into_iter().chain(mbarrier).for_each(|(_, address)| found.read(base(address)));
+                [size, read].into_iter().for_each(|r| found.read(reg(Bank::B32, r)));
+                found.read(flag(ignore));
+            }
+            Async::Arrive { mbarrier: (_, address), .. } => found.read(base(address)),
+            Async::Commit { .. } | Async::Wait { .. } => {}
+        },
         Op::Nanosleep(r) | Op::BranchIndexed(r, _) => found.read(reg(Bank::B32, r)),
         Op::Collective(Collective::Shfl { d, p, a, b, c, .. }, _) => {
             [a, b, c].into_iter().for_each(|r| found.read(reg(Bank::B32, r)));

@@ -19,6 +19,9 @@ pub(crate) const PARAM_WINDOW: u64 = 3 << WINDOW_SHIFT;
 /// Multicast ranges lie here.
 const MULTICAST_WINDOW: u64 = 4 << WINDOW_SHIFT;
 
+/// The most aliases of an allocation, and the most multicast ranges that it has a part in.
+pub(crate) const WAYS: u8 = 63;
+
 const RANK_SHIFT: u32 = 40;
 const GUARD: u64 = 4096;
 /// The most ranks that fit below the windows.
@@ -102,8 +105,16 @@ struct Multicast {
     base: u64,
     len: u64,
     label: Arc<str>,
-    /// First addresses, by rank.
-    members: Vec<u64>,
+    /// What the first address stands for, by rank.
+    members: Vec<Member>,
+}
+
+/// What an address of a multicast range stands for on one rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub(crate) address: u64,
+    /// Which of the ranges over its allocation this one is, from 1.
+    pub(crate) way: u8,
 }
 
 impl Multicast {
@@ -170,8 +181,8 @@ impl Memory {
         };
         let of_it = |a: &&Allocation| a.alias.is_some_and(|(own, _)| own == id);
         let known = self.ranks[id.0].allocations.iter().filter(of_it).count();
-        let Some(number) = u8::try_from(known + 1).ok().filter(|&n| n < 1 << 7) else {
-            return Err(RequestError::Alias { address, reason: "it has 127 aliases already" });
+        let Some(number) = u8::try_from(known + 1).ok().filter(|&n| n <= WAYS) else {
+            return Err(RequestError::Alias { address, reason: "it has 63 aliases already" });
         };
         let Allocation { base, len, bytes, label, read_only, .. } = self.get(id);
         let (base, len, read_only) = (*base, *len, *read_only);
@@ -241,13 +252,28 @@ impl Memory {
     ) -> Result<u64, RequestError> {
         let refuse = |reason| Err(RequestError::Multicast { label: label.into(), bytes, reason });
         let mut ranks = Vec::new();
-        for &member in members {
-            match self.resolve(member, bytes) {
-                Ok(id) if !self.get(id).read_only => ranks.push((id.0, member)),
+        for &address in members {
+            let id = match self.resolve(address, bytes) {
+                Ok(id) if !self.get(id).read_only => id,
                 _ => return refuse("a member does not lie in a live allocation that can be written"),
+            };
+            let over = |member: &&Member| {
+                self.locate(member.address).is_some_and(|other| self.own(other).0 == self.own(id).0)
+            };
+            let known = self
+                .multicasts
+                .iter()
+                .flat_map(|m| &m.members)
+                .filter(over)
+                .map(|m| m.way)
+                .max()
+                .unwrap_or(0);
+            if known == WAYS {
+                return refuse("the allocation of a member has a part in 63 ranges already");
             }
+            ranks.push((id.0, Member { address, way: known + 1 }));
         }
-        ranks.sort_unstable();
+        ranks.sort_unstable_by_key(|(rank, _)| *rank);
         if ranks.is_empty() || ranks.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return refuse("it has one member of each rank, and at least one");
         }
@@ -265,10 +291,13 @@ impl Memory {
         Ok(base)
     }
 
-    /// The addresses, by rank, that bytes of a multicast range stand for.
-    pub(crate) fn members(&self, address: u64, bytes: u64) -> Result<Vec<u64>, Reason> {
+    /// What bytes of a multicast range stand for, by rank, and the range's first address and its bytes.
+    pub(crate) fn members(&self, address: u64, bytes: u64) -> Result<(Vec<Member>, (u64, u64)), Reason> {
         match self.multicasts.iter().find(|m| m.holds(address, bytes)) {
-            Some(found) => Ok(found.members.iter().map(|member| member + (address - found.base)).collect()),
+            Some(found) => {
+                let at = |m: &Member| Member { address: m.address + (address - found.base), ..*m };
+                Ok((found.members.iter().map(at).collect(), (found.base, found.len)))
+            }
             None if address >> WINDOW_SHIFT == MULTICAST_WINDOW >> WINDOW_SHIFT => Err(Reason::OutOfBounds),
             None => Err(Reason::NotMulticast),
         }
@@ -295,7 +324,7 @@ impl Memory {
     pub(crate) fn near(&self, address: u64) -> Option<Near> {
         if let Some(found) = self.multicasts.iter().find(|m| m.holds(address, 0)) {
             return Some(Near {
-                rank: self.locate(found.members[0])?.0,
+                rank: self.locate(found.members[0].address)?.0,
                 label: found.label.clone(),
                 offset: (address - found.base) as i64,
                 len: found.len,

@@ -55,12 +55,34 @@ struct WarpClock {
     time: u32,
     /// Number of the current moment; 0 if it has none yet.
     epoch: u32,
+    /// The chain of calls that it is in: each has moments of its own.
+    chain: u32,
+    /// Moments of the same time in other chains of calls.
+    others: Vec<(u32, u32)>,
     lanes: Lanes,
     /// What lanes have learnt since the block's last full barrier.
     learnt: Vec<(u32, View)>,
     ready: Vec<Ready>,
     /// What strong reads have seen, until a fence makes it known.
     seen: Vec<Seen>,
+}
+
+impl WarpClock {
+    fn tick(&mut self) {
+        self.time += 1;
+        self.epoch = 0;
+        self.others.clear();
+    }
+
+    #[cold]
+    fn enter(&mut self, chain: u32) {
+        if self.epoch != 0 {
+            self.others.push((self.chain, self.epoch));
+        }
+        let known = self.others.iter().position(|(other, _)| *other == chain);
+        self.epoch = known.map_or(0, |at| self.others.swap_remove(at).1);
+        self.chain = chain;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -89,6 +111,8 @@ pub(crate) struct Clocks {
     settled: u32,
     /// By number, less `settled`.
     moments: Vec<Moment>,
+    /// By the same numbers: the chains of calls.
+    chains: Vec<u32>,
     blocks: Vec<BlockClock>,
     /// By rank, what its next launch begins with.
     ends: Vec<View>,
@@ -108,6 +132,7 @@ impl Clocks {
         Clocks {
             settled: 0,
             moments: vec![NOWHERE],
+            chains: vec![0],
             blocks: Vec::new(),
             ends: vec![View::default(); ranks],
             fences: Vec::new(),
@@ -146,6 +171,8 @@ impl Clocks {
         let warp = WarpClock {
             time: 0,
             epoch: 0,
+            chain: 0,
+            others: Vec::new(),
             lanes: Lanes::new(),
             learnt: Vec::new(),
             ready: Vec::new(),
@@ -174,7 +201,9 @@ impl Clocks {
         let ended = |view: &mut Knowledge| {
             view.add_launches(home.rank, home.launch + 1, |block| homes[block as usize]);
         };
+        // The end of a kernel stands for fences of all proxies.
         ended(&mut end.known);
+        [Proxy::Async, Proxy::Alias].into_iter().for_each(|proxy| ended(end.fenced_mut(proxy)));
         self.ends[home.rank as usize] = end;
     }
 
@@ -194,16 +223,30 @@ impl Clocks {
         if warp.epoch == 0 {
             warp.epoch = next;
             let moment = Moment { block: who.block, phase, warp: who.warp, time: warp.time };
+            let chain = warp.chain;
             self.moments.push(moment);
+            self.chains.push(chain);
         }
         self.warp(who).epoch
     }
 
     /// The warp's later work is told apart from its earlier work.
     fn tick(&mut self, who: Who) {
+        self.warp_mut(who).tick();
+    }
+
+    /// The warp goes on in a chain of calls.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, who: Who, chain: u32) {
         let warp = self.warp_mut(who);
-        warp.time += 1;
-        warp.epoch = 0;
+        if warp.chain != chain {
+            warp.enter(chain);
+        }
+    }
+
+    /// The chain of calls of a moment.
+    pub(crate) fn chain(&self, epoch: u32) -> u32 {
+        self.chains[(epoch - self.settled) as usize]
     }
 
     /// A moment of its own for an asynchronous operation of a warp, and what its completion publishes, also to generic
@@ -215,6 +258,7 @@ impl Clocks {
         view.known.add_lanes((block, UNTOLD, warp), u32::MAX, 1);
         *view.fenced_mut(Proxy::Async) = view.known.clone();
         self.moments.push(Moment { block, phase: UNTOLD, warp, time: 0 });
+        self.chains.push(self.warp(who).chain);
         (self.next() - 1, view)
     }
 
@@ -297,7 +341,7 @@ impl Clocks {
     }
 
     /// Whether strong reads of the warp have seen anything that is not known yet.
-    pub(crate) fn has_seen(&self, who: Who) -> bool {
+    fn has_seen(&self, who: Who) -> bool {
         !self.warp(who).seen.is_empty()
     }
 
@@ -449,8 +493,7 @@ impl Clocks {
             let mut view = (*clock.view).clone();
             for warp in &mut clock.warps {
                 warp.learnt.drain(..).for_each(|(_, learnt)| view.join(&learnt));
-                warp.time += 1;
-                warp.epoch = 0;
+                warp.tick();
                 warp.lanes.converge(warp.time, u32::MAX);
             }
             clock.view = Arc::new(view);
@@ -523,23 +566,42 @@ impl Clocks {
     pub(crate) fn relation(&self, who: Who, old: &Stamp, new: &Stamp) -> Relation {
         let lane = new.lanes.trailing_zeros() as usize;
         let moment = self.moment(old.epoch);
-        let ordered = match between(old.path, new.path) {
-            None => self.knows(who, lane, moment, old.lanes),
-            Some(proxy) => self.fenced(who, lane, moment, old.lanes, proxy),
-        };
-        if ordered {
+        if self.precedes(who, lane, (moment, old.lanes), old.path, new.path) {
             return Relation::Before;
         }
         if !old.how.writes() && !new.how.writes() {
             return Relation::Apart;
         }
-        let strong = old.how.strong()
+        // Of two ways, a fence is missing if the other access is known: what a read has seen it has seen.
+        let unknown =
+            || !old.how.writes() || old.path == new.path || !self.knows(who, lane, moment, old.lanes);
+        if self.morally_strong(who, old, new) && unknown() { Relation::Apart } else { Relation::Race }
+    }
+
+    /// Whether what `lanes` did at a moment by one way came before a lane's access by the same or another one.
+    pub(crate) fn precedes(
+        &self,
+        who: Who,
+        lane: usize,
+        (moment, lanes): (Moment, u32),
+        from: Path,
+        to: Path,
+    ) -> bool {
+        match between(from, to) {
+            None => self.knows(who, lane, moment, lanes),
+            Some(proxy) => self.fenced(who, lane, moment, lanes, proxy),
+        }
+    }
+
+    /// Whether two strong accesses of one element include each other's thread in their scopes.
+    pub(crate) fn morally_strong(&self, who: Who, old: &Stamp, new: &Stamp) -> bool {
+        let from = self.moment(old.epoch).block;
+        old.how.strong()
             && new.how.strong()
-            && old.path == new.path
+            && compatible(old.path, new.path)
             && old.how.same_element(old.bytes, new.how, new.bytes)
-            && self.reaches(scope_of(old), moment.block, who.block)
-            && self.reaches(scope_of(new), who.block, moment.block);
-        if strong { Relation::Apart } else { Relation::Race }
+            && self.reaches(scope_of(old), from, who.block)
+            && self.reaches(scope_of(new), who.block, from)
     }
 
     /// The home of a block.
@@ -555,6 +617,14 @@ pub(crate) fn between(a: Path, b: Path) -> Option<Proxy> {
         (false, true) => Some(Proxy::Async),
         (false, false) => Some(Proxy::Alias),
     }
+}
+
+/// Whether strong accesses by two ways may meet without order. A signal may come by a multicast range to who polls the
+/// location's own address, as the barrier of the CUDA C++ Programming Guide does ("Virtual Memory Management",
+/// multicast objects); PTX does not speak of ranges, and denies it of other addresses.
+pub(crate) fn compatible(a: Path, b: Path) -> bool {
+    let multicast = |a: Path, b: Path| a.is_multicast() && b == Path::OWN;
+    a == b || multicast(a, b) || multicast(b, a)
 }
 
 pub(crate) fn scope_of(stamp: &Stamp) -> Scope {

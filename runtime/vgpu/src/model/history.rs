@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::clocks::{Clocks, Message, Who};
-use super::shadow::{Memory, Stamp};
+use super::shadow::{Memory, Path, Stamp};
 use crate::isa::Scope;
 use crate::random::Random;
 
@@ -34,6 +34,7 @@ pub(crate) struct Reader {
     pub(crate) scope: Option<Scope>,
     /// The version of its line (see [`Mark::version`]) that it may not fall behind.
     pub(crate) floor: u64,
+    pub(crate) path: Path,
 }
 
 impl Reader {
@@ -51,6 +52,7 @@ pub(crate) struct Mark {
     pub(crate) atomic: bool,
     /// The version of a line whose parts become visible together, 0 elsewhere.
     pub(crate) version: u64,
+    pub(crate) path: Path,
 }
 
 #[derive(Clone, Debug)]
@@ -68,6 +70,7 @@ struct Read {
     number: u64,
     /// Whether it and the write are morally strong.
     observed: bool,
+    path: Path,
 }
 
 /// A releasing operation on a location: what it published goes with later strong writes of its thread, too.
@@ -116,7 +119,7 @@ impl History {
 
     /// Begins to remember a location that is to be written, with the value that lies there now, if any.
     pub(crate) fn watch(&mut self, at: Where, bytes: u64, value: Option<u128>) {
-        let mark = Mark { scope: None, atomic: false, version: 0 };
+        let mark = Mark { scope: None, atomic: false, version: 0, path: Path::OWN };
         let before = value.map(|value| Write { value, by: None, mark, messages: Vec::new() });
         let writes = before.into_iter().collect();
         let location = Location { bytes, writes, first: 0, readers: Vec::new(), releases: Vec::new() };
@@ -192,6 +195,31 @@ impl History {
             })
     }
 
+    /// Whether an earlier strong write by the one of a multicast range and a location's own address need not be put in
+    /// order with a new strong access by the other: strong reads that the new access knows have seen it, or nobody
+    /// remembers it any more.
+    #[cold]
+    pub(crate) fn meets(
+        &self,
+        at: Where,
+        bytes: u64,
+        old: &Stamp,
+        new: &Stamp,
+        clocks: &Clocks,
+        reader: Reader,
+    ) -> bool {
+        let forgotten = |by: Doer| {
+            let location = self.locations.get(&at).filter(|l| l.bytes == bytes);
+            location.is_some_and(|l| l.writes.iter().all(|w| w.by != Some(by)))
+        };
+        old.how.writes()
+            && clocks.morally_strong(reader.who, old, new)
+            && crate::access::lanes(old.lanes).all(|lane| {
+                let by = (old.epoch, lane);
+                forgotten(by) || self.observed(at, bytes, by, clocks, reader)
+            })
+    }
+
     /// Whether a lane knows of a strong read that has seen a write, itself or through atomics that did.
     fn observed(&self, at: Where, bytes: u64, by: Doer, clocks: &Clocks, reader: Reader) -> bool {
         let Some(location) = self.locations.get(&at).filter(|l| l.bytes == bytes) else { return false };
@@ -263,11 +291,15 @@ impl Location {
 
     /// The number of the oldest write that a lane may read.
     fn oldest(&self, clocks: &Clocks, reader: Reader) -> u64 {
-        let known = |(epoch, by): Doer| clocks.knows(reader.who, reader.lane, clocks.moment(epoch), 1 << by);
-        let bound =
-            |w: &Write| w.by.is_none_or(known) || w.mark.version != 0 && w.mark.version <= reader.floor;
+        let before = |(epoch, by): Doer, path: Path| {
+            clocks.precedes(reader.who, reader.lane, (clocks.moment(epoch), 1 << by), path, reader.path)
+        };
+        let bound = |w: &Write| {
+            w.by.is_none_or(|by| before(by, w.mark.path))
+                || w.mark.version != 0 && w.mark.version <= reader.floor
+        };
         let written = self.writes.iter().rposition(bound).unwrap_or(0);
-        let read = self.readers.iter().filter(|read| known(read.by)).map(|read| read.number);
+        let read = self.readers.iter().filter(|read| before(read.by, read.path)).map(|read| read.number);
         read.max().unwrap_or(0).max(self.first + written as u64)
     }
 
@@ -279,6 +311,7 @@ impl Location {
         let mine = |old: &Read| {
             let moment = clocks.moment(old.by.0);
             old.by.1 == reader.lane
+                && old.path == reader.path
                 && (moment.block, moment.warp) == (reader.who.block, reader.who.warp)
                 && (old.number < number || old.number == number && old.observed <= observed)
         };
@@ -287,7 +320,7 @@ impl Location {
             return;
         }
         self.readers.retain(|old| !mine(old));
-        self.readers.push(Read { by: reader.doer(), number, observed });
+        self.readers.push(Read { by: reader.doer(), number, observed, path: reader.path });
         if self.readers.len() > READERS {
             self.trim(self.writes.len() - 1);
             // The newest is all that can be read now.

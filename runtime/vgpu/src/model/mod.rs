@@ -30,6 +30,7 @@ use history::{Found, History, Mark, Reader, Where};
 pub use packets::Layout;
 use packets::Packets;
 pub use report::{Party, Race, RaceReason, SlotReuse};
+use rustc_hash::FxHashMap;
 use shadow::{How, Relation, Shadow, Stamp};
 pub(crate) use shadow::{Memory, Path};
 
@@ -111,14 +112,19 @@ impl Touch<'_> {
         matches!(self.access.order, Order::Release | Order::AcqRel)
     }
 
-    /// Bytes of an element.
+    /// Bytes of an element: of what is accessed at once.
     fn size(&self) -> u64 {
-        self.access.ty.bytes() as u64
+        if self.access.whole { self.access.bytes() } else { self.access.ty.bytes() as u64 }
+    }
+
+    /// Elements of a lane.
+    fn count(&self) -> u8 {
+        if self.access.whole { 1 } else { self.access.count }
     }
 
     /// Lane, number and offset of every element.
     fn elements(&self) -> impl Iterator<Item = (usize, usize, u64)> {
-        let (size, count, base, at) = (self.size(), self.access.count, self.base, self.at);
+        let (size, count, base, at) = (self.size(), self.count(), self.base, self.at);
         crate::access::lanes(self.mask).flat_map(move |lane| {
             (0..usize::from(count)).map(move |e| (lane, e, at[lane] - base + e as u64 * size))
         })
@@ -158,6 +164,9 @@ pub(crate) struct Model {
     packets: Packets,
     asynchronous: Asynchronous,
     random: Random,
+    /// Chains of calls by number, from 1: the chain that a call was in, and the call's number in its module.
+    chains: Vec<(u32, u32)>,
+    chain_numbers: FxHashMap<(u32, u32), u32>,
     /// By number in the model: the machine's number less `first`.
     blocks: Vec<Info>,
     first: u32,
@@ -175,7 +184,7 @@ struct Published {
 const PART: u64 = 16;
 
 /// A value of a lane's element that a load returns instead of the one in memory.
-pub(crate) type Override = (usize, usize, u64);
+pub(crate) type Override = (usize, usize, u128);
 
 impl Model {
     pub(crate) fn new(check: Check, ranks: usize, seed: u64) -> Model {
@@ -187,6 +196,8 @@ impl Model {
             packets: Packets::default(),
             asynchronous: Asynchronous::default(),
             random: Random::new(seed ^ 0x6d65_6d6f_7279),
+            chains: Vec::new(),
+            chain_numbers: FxHashMap::default(),
             blocks: Vec::new(),
             first: 0,
         }
@@ -205,6 +216,8 @@ impl Model {
         self.packets.settle();
         self.asynchronous.clear();
         self.blocks.clear();
+        self.chains.clear();
+        self.chain_numbers.clear();
     }
 
     pub(crate) fn declare_packets(&mut self, memory: Memory, from: u64, bytes: u64, layout: Layout) {
@@ -263,7 +276,9 @@ impl Model {
         }
         if self.packets.any() {
             let mut stored_to: Vec<Where> = Vec::new();
-            for (lane, _, offset) in touch.elements() {
+            let elements = touch.elements();
+            let stores = elements.flat_map(|(lane, _, at)| parts(at, touch.size()).map(move |at| (lane, at)));
+            for (lane, offset) in stores {
                 let Some(unit) = self.packets.unit((touch.memory, offset)) else { continue };
                 if stored_to.contains(&unit) {
                     continue;
@@ -304,7 +319,7 @@ impl Model {
             Kind::Store => How::WRITE,
             Kind::Atomic => How::READ | How::WRITE,
         };
-        let (size, count) = (touch.size(), u64::from(touch.access.count));
+        let (size, count) = (touch.size(), u64::from(touch.count()));
         let how = How::new(rw, touch.strong(), touch.scope() as u16, size);
         let (clocks, history) = (&self.clocks, &self.history);
         let settled = clocks.settled();
@@ -320,10 +335,11 @@ impl Model {
             }
             let relation = clocks.relation(who, old, new);
             let lane = new.lanes.trailing_zeros() as usize;
-            let reader = Reader { who, epoch, lane, scope: None, floor: 0 };
+            let reader = Reader { who, epoch, lane, scope: None, floor: 0, path: new.path };
             let at = (touch.memory, offset);
             match relation {
                 Relation::Race if history.precedes(at, size, old, new, clocks, reader) => Relation::Before,
+                Relation::Race if history.meets(at, size, old, new, clocks, reader) => Relation::Apart,
                 Relation::Before
                     if old.path == new.path
                         && old.epoch != epoch
@@ -397,7 +413,8 @@ impl Model {
                     }
                 };
             }
-            let mark = Mark { scope: strong.then(|| touch.scope()), atomic: false, version };
+            let scope = strong.then(|| touch.scope());
+            let mark = Mark { scope, atomic: false, version, path: touch.path };
             let own = self.published_at(who, touch, &messages, lane, at);
             self.history.write(at, value(bytes, offset, size), (epoch, lane), mark, own);
         }
@@ -442,7 +459,8 @@ impl Model {
     }
 
     fn reader(&self, who: Who, epoch: u32, lane: usize, touch: &Touch<'_>) -> Reader {
-        Reader { who, epoch, lane, scope: touch.strong().then(|| touch.scope()), floor: 0 }
+        let scope = touch.strong().then(|| touch.scope());
+        Reader { who, epoch, lane, scope, floor: 0, path: touch.path }
     }
 
     /// A load has taken place; returns what lanes read instead of what lies in memory.
@@ -454,12 +472,7 @@ impl Model {
         }
         let (from, to) = touch.extent();
         if !self.packets.any() && !self.shadow.watched(touch.memory, from, to - from) {
-            // Nothing is remembered of these locations.
-            if touch.acquires() && self.clocks.has_seen(who) {
-                for (lane, _, offset) in touch.elements() {
-                    self.clocks.take_seen(who, 1 << lane, touch.scope(), Some((touch.memory, offset)));
-                }
-            }
+            // Nothing is remembered of these locations, and so no message has been seen there.
             return instead;
         }
         let epoch = self.clocks.epoch(who);
@@ -480,18 +493,19 @@ impl Model {
                 found = self.history.read(at, &self.clocks, reader, random);
             }
             let newest = found.as_ref().is_none_or(|found| found.newest);
-            if newest
-                && self.packets.any()
-                && let Some(unit) = self.packets.unit(at)
-            {
-                self.packets.read(unit, &self.clocks, (epoch, lane));
+            if newest && self.packets.any() {
+                for offset in parts(offset, size) {
+                    if let Some(unit) = self.packets.unit((touch.memory, offset)) {
+                        self.packets.read(unit, &self.clocks, (epoch, lane));
+                    }
+                }
             }
             let Some(Found { value, newest, version, messages }) = found else { continue };
             if let Some(line) = line {
                 self.packets.read_line(line, (epoch, lane), version);
             }
             if !newest {
-                instead.push((lane, e, value as u64));
+                instead.push((lane, e, value));
             }
             if strong {
                 self.take(who, lane, touch, at, &messages);
@@ -534,7 +548,7 @@ impl Model {
                 });
                 messages.push(new);
             }
-            let mark = Mark { scope: Some(touch.scope()), atomic: true, version: 0 };
+            let mark = Mark { scope: Some(touch.scope()), atomic: true, version: 0, path: touch.path };
             self.history.write(at, value(bytes, offset, size), (epoch, lane), mark, messages);
         }
     }
@@ -570,6 +584,11 @@ fn covers(wide: &View, narrow: &View) -> bool {
     let mut both = wide.clone();
     both.join(narrow);
     both == *wide
+}
+
+/// Where the parts of an element begin that packet regions tell apart.
+fn parts(offset: u64, size: u64) -> impl Iterator<Item = u64> {
+    (offset..offset + size).step_by(packets::UNIT as usize)
 }
 
 /// What lies at some bytes.

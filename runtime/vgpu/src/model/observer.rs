@@ -17,7 +17,7 @@ impl Model {
         let (memory, path) = match touch.allocation {
             Some(id) => {
                 let (own, alias) = site.memory.own(id);
-                (Memory::Global(own), Path::alias(alias))
+                (Memory::Global(own), touch.way.map_or(Path::alias(alias), Path::multicast))
             }
             None => {
                 debug_assert_eq!(touch.space, Space::Shared);
@@ -86,8 +86,17 @@ fn widened(access: &Access, value: u64) -> u64 {
 }
 
 impl Observer for Model {
+    fn call(&mut self, site: &Site<'_>) -> u32 {
+        let call = (site.chain, site.function.first + site.pc);
+        *self.chain_numbers.entry(call).or_insert_with(|| {
+            self.chains.push(call);
+            self.chains.len() as u32
+        })
+    }
+
     fn touch(&mut self, touch: &observe::Touch<'_>) -> Result<(), Fault> {
         let who = self.who(&touch.site);
+        self.clocks.enter(who, touch.site.chain);
         let kind = match touch.kind {
             AccessKind::Load => Kind::Load,
             AccessKind::Store => Kind::Store,
@@ -105,9 +114,15 @@ impl Observer for Model {
             AccessKind::Atomic => self.modified(who, &access, touch.bytes),
             AccessKind::Load => {
                 let instead = self.loaded(who, &access);
+                // An element of 128 bits has two registers.
+                let registers = if touch.access.whole { usize::from(touch.access.count) } else { 1 };
+                let bits = 8 * touch.access.ty.bytes();
                 for &(lane, element, value) in &instead {
-                    if to[element] != NO_REG {
-                        regs.write(touch.access.bank, to[element], lane, widened(touch.access, value));
+                    for (part, &d) in to.iter().skip(element * registers).take(registers).enumerate() {
+                        if d != NO_REG {
+                            let value = widened(touch.access, (value >> (part * bits)) as u64);
+                            regs.write(touch.access.bank, d, lane, value);
+                        }
                     }
                 }
                 return Ok(!instead.is_empty());
@@ -147,6 +162,7 @@ impl Observer for Model {
                 let from = self.extent(&site, from, read).filter(|_| read > 0);
                 let Some(to) = self.extent(&site, to, bytes) else { return Ok(()) };
                 let number = site.function.first + site.pc;
+                self.clocks.enter(who, site.chain);
                 let copy = Copy { lane: lane as usize, site: number, bulk, from, to, mbarrier };
                 self.copy(who, &copy).map_err(|refusal| refused(site.memory, refusal))?;
             }

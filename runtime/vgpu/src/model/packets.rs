@@ -19,7 +19,7 @@ pub enum Layout {
 }
 
 /// Bytes that are written and read as one.
-const UNIT: u64 = 8;
+pub(super) const UNIT: u64 = 8;
 
 #[derive(Clone, Debug)]
 struct Region {

@@ -145,6 +145,23 @@ fn name(scope: Scope) -> &'static str {
 }
 
 impl Model {
+    /// The place of a moment.
+    fn place_of(&self, epoch: u32, lane: usize, site: u32) -> Place {
+        let moment = self.clocks.moment(epoch);
+        let mut place = self.place(moment.block, moment.warp, lane, site);
+        let mut callers = Vec::new();
+        let mut chain = self.clocks.chain(epoch);
+        while let Some(&(before, call)) = chain.checked_sub(1).and_then(|at| self.chains.get(at as usize)) {
+            callers.extend(self.blocks[moment.block as usize].module.lines(call).1);
+            chain = before;
+        }
+        if let Some(source) = &mut place.source {
+            source.called_from(callers);
+        }
+        place
+    }
+
+    /// The calls that led there are left out.
     fn place(&self, block: u32, warp: u32, lane: usize, site: u32) -> Place {
         let info = &self.blocks[block as usize];
         let (ptx_line, source) = info.module.lines(site);
@@ -170,12 +187,7 @@ impl Model {
             _ => AccessKind::Load,
         };
         let scope = stamp.how.strong().then(|| name(clocks::scope_of(stamp)));
-        Party {
-            place: self.place(moment.block, moment.warp, lane, stamp.site),
-            warp: moment.warp,
-            kind,
-            scope,
-        }
+        Party { place: self.place_of(stamp.epoch, lane, stamp.site), warp: moment.warp, kind, scope }
     }
 
     fn current(&self, who: Who, lane: usize, touch: &Touch<'_>, kind: Kind) -> Party {
@@ -208,6 +220,7 @@ impl Model {
             Some(Proxy::Alias) => RaceReason::AliasProxy,
             None if !earlier.how.strong() || !touch.strong() => RaceReason::Unordered,
             None if !reached => RaceReason::Scope,
+            None if !clocks::compatible(earlier.path, touch.path) => RaceReason::AliasProxy,
             None => RaceReason::Size,
         };
         Race {
@@ -237,7 +250,7 @@ impl Model {
         });
         SlotReuse {
             first: Party {
-                place: self.place(by.block, by.warp, reused.by.1, reused.site),
+                place: self.place_of(reused.by.0, reused.by.1, reused.site),
                 warp: by.warp,
                 kind: AccessKind::Store,
                 scope: touch.strong().then(|| name(touch.scope())),

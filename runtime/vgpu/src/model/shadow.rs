@@ -47,10 +47,16 @@ impl Path {
     /// Generic accesses to an allocation's own address.
     pub(crate) const OWN: Path = Path(0);
     const ASYNC: u8 = 1 << 7;
+    const MULTICAST: u8 = 1 << 6;
 
-    /// Generic accesses to another address, by its number from 1.
+    /// Generic accesses to another address, by its number from 1 up to [`WAYS`](crate::memory::WAYS).
     pub(crate) fn alias(number: u8) -> Path {
-        Path(number & !Path::ASYNC)
+        Path(number)
+    }
+
+    /// Accesses by a multicast range, by its number from 1 up to [`WAYS`](crate::memory::WAYS).
+    pub(crate) fn multicast(number: u8) -> Path {
+        Path(number | Path::MULTICAST)
     }
 
     /// The same address, by asynchronous copies.
@@ -60,6 +66,10 @@ impl Path {
 
     pub(crate) fn is_async(self) -> bool {
         self.0 & Path::ASYNC != 0
+    }
+
+    pub(crate) fn is_multicast(self) -> bool {
+        self.0 & Path::MULTICAST != 0
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test uses a part")]
 
 pub(crate) mod apply;
+pub(crate) mod clock;
 pub(crate) mod exact;
 pub(crate) mod ring;
 

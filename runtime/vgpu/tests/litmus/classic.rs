@@ -447,6 +447,46 @@ fn vectors_are_seen_in_parts_and_their_elements_whole() {
 }
 
 #[test]
+fn accesses_of_128_bits_are_seen_whole() {
+    let writer = |store: &str| format!("mov.b64 %rd20, 0x100000001; mov.b128 %q0, {{%rd20, %rd20}}; {store}");
+    let reader = |load: &str, order: &str| {
+        format!(
+            "ld.{order}.global.{load}, [x]; {} mov.b64 {{r0, r1}}, %rd21; mov.b64 {{r2, r3}}, %rd22",
+            if load.starts_with("b128") { "mov.b128 {%rd21, %rd22}, %q1;" } else { "" }
+        )
+    };
+    let shown = |store: &str, load: &str, order: &str| -> BTreeSet<Vec<u32>> {
+        let threads = [("0.0.0.0", &*writer(store)), ("1.0.0.0", &*reader(load, order))];
+        let found = Program::new(&threads).outcomes(Stale::All, 0..SEEDS);
+        found.into_keys().map(|o| o.results).collect()
+    };
+    let (old, new) = (vec![0; 4], vec![1; 4]);
+    for order in ["relaxed.sys", "weak"] {
+        let (wide, parts) = (
+            format!("st.{order}.global.b128 [x], %q0"),
+            format!("st.{order}.global.v2.b64 [x], {{%rd20, %rd20}}"),
+        );
+        let whole = BTreeSet::from([old.clone(), new.clone()]);
+        assert_eq!(shown(&wide, "b128 %q1", order), whole);
+        let torn = shown(&parts, "v2.b64 {%rd21, %rd22}", order);
+        assert!(torn.len() == 4 && torn.is_superset(&whole), "{torn:?}");
+    }
+    // An exchange is such an access, too.
+    let exchange = "atom.relaxed.sys.global.exch.b128 %q2, [x], %q0";
+    assert_eq!(shown(exchange, "b128 %q1", "relaxed.sys"), BTreeSet::from([old, new]));
+    // Data and flag in one: what comes with the flag is new.
+    let poll = "L:; ld.relaxed.sys.global.LOAD, [x]; MOVE setp.eq.u64 %p5, %rd22, 0; @%p5 bra L; mov.b64 {r0, r1}, %rd21";
+    let torn = |store: &str, load: &str, after: &str| {
+        let poll = poll.replace("LOAD", load).replace("MOVE", after);
+        let found = Program::new(&[("0.0.0.0", &writer(store)), ("1.0.0.0", &poll)])
+            .outcomes(Stale::Strong, 0..SEEDS);
+        found.keys().any(|o| o.results != [1, 1])
+    };
+    assert!(!torn("st.relaxed.sys.global.b128 [x], %q0", "b128 %q1", "mov.b128 {%rd21, %rd22}, %q1;"));
+    assert!(torn("st.relaxed.sys.global.v2.b64 [x], {%rd20, %rd20}", "v2.b64 {%rd21, %rd22}", ""));
+}
+
+#[test]
 fn many_readers_of_old_values_keep_coherence() {
     let reads = "ld.relaxed.sys r0, [x]; ld.relaxed.sys r1, [x]; ld.relaxed.sys r2, [x]";
     let stores = "st.relaxed.sys [x], 1; st.relaxed.sys [x], 2; st.relaxed.sys [x], 3; st.relaxed.sys [x], 4";

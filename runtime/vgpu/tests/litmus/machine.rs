@@ -68,12 +68,16 @@ pub(crate) struct How<'h> {
     pub(crate) packets: Vec<(&'h str, u64, Layout)>,
     /// Names that are second addresses of other locations.
     pub(crate) aliases: Vec<(&'h str, &'h str)>,
+    /// Names that stand for multicast ranges of other locations: the first of those lies on rank 0, the next on rank 1,
+    /// and so on.
+    pub(crate) multicasts: Vec<(&'h str, &'h [&'h str])>,
 }
 
 impl How<'_> {
     pub(crate) fn new(races: bool, stale: Stale, seed: u64) -> How<'static> {
         let policy = [Policy::Random, Policy::Adversarial, Policy::RoundRobin][seed as usize % 3];
-        How { check: Check { races, stale }, policy, seed, packets: Vec::new(), aliases: Vec::new() }
+        let check = Check { races, stale };
+        How { check, policy, seed, packets: Vec::new(), aliases: Vec::new(), multicasts: Vec::new() }
     }
 }
 
@@ -150,7 +154,7 @@ impl Program {
     pub(crate) fn kernel(&self, rank: u32) -> String {
         let mut k = String::from(
             ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 words, .param .u64 out)\n{\n\
-             .reg .pred %p<20>, %is0, %is1; .reg .b32 %r<60>, %lane; .reg .b64 %rd<60>, %out; .reg .b32 r<10>;\n\
+             .reg .pred %p<20>, %is0, %is1; .reg .b32 %r<60>, %lane; .reg .b64 %rd<60>, %out; .reg .b32 r<10>; .reg .b128 %q<4>;\n\
              .shared .align 8 .b8 tile[256];\nld.param.u64 %rd50, [words]; ld.param.u64 %out, [out];\n\
              mov.u32 %r50, %ctaid.x; mov.u32 %r51, %tid.x; mad.lo.u32 %r52, %r50, 1024, %r51;\n\
              and.b32 %lane, %r51, 31; setp.eq.u32 %is0, %lane, 0; setp.eq.u32 %is1, %lane, 1;\n",
@@ -222,6 +226,14 @@ impl Program {
         for (second, first) in &how.aliases {
             at[place(second)] = machine.alias(words).unwrap() + (at[place(first)] - words);
         }
+        for &(name, members) in &how.multicasts {
+            let mut parts = Vec::new();
+            for (rank, member) in members.iter().enumerate() {
+                at[place(member)] = machine.alloc_zeroed(rank, STRIDE, 256, member).unwrap();
+                parts.push(at[place(member)]);
+            }
+            at[place(name)] = machine.multicast(&parts, STRIDE, name).unwrap();
+        }
         for &(name, bytes, layout) in &how.packets {
             machine.packets(at[place(name)], bytes, layout).unwrap();
         }
@@ -253,7 +265,10 @@ impl Program {
         for (n, thread) in self.threads.iter().enumerate() {
             results.extend((0..thread.results).map(|r| word(out + 4 * (n * RESULTS + r) as u64)));
         }
-        Ok(Outcome { results, last: at.iter().map(|&at| word(at)).collect() })
+        let range = |name: &str| how.multicasts.iter().any(|(multicast, _)| *multicast == name);
+        let locations = self.locations.iter().zip(&at);
+        let last = locations.map(|(name, &at)| if range(name) { 0 } else { word(at) }).collect();
+        Ok(Outcome { results, last })
     }
 
     /// How often each outcome shows up, and the first seed that brings it.
@@ -262,10 +277,20 @@ impl Program {
         stale: Stale,
         seeds: std::ops::Range<u64>,
     ) -> BTreeMap<Outcome, (usize, u64)> {
+        self.outcomes_with(&How::new(false, stale, 0), seeds)
+    }
+
+    /// As [`Program::outcomes`], with locations as they are there.
+    pub(crate) fn outcomes_with(
+        &self,
+        how: &How<'_>,
+        seeds: std::ops::Range<u64>,
+    ) -> BTreeMap<Outcome, (usize, u64)> {
         let mut found = BTreeMap::new();
         for seed in seeds {
-            let outcome =
-                self.run(&How::new(false, stale, seed)).unwrap_or_else(|f| panic!("seed {seed}: {f}"));
+            let How { check, policy, .. } = How::new(false, how.check.stale, seed);
+            let how = How { check, policy, seed, ..how.clone() };
+            let outcome = self.run(&how).unwrap_or_else(|f| panic!("seed {seed}: {f}"));
             found.entry(outcome).or_insert((0, seed)).0 += 1;
         }
         found

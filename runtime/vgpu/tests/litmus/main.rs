@@ -6,7 +6,9 @@
 //! - message passing whose flag or data is read stale, when a release, an acquire, a fence or a scope is missing;
 //! - store buffering, also with `fence.acq_rel`, also between atomics; independent reads of independent writes in two
 //!   orders, also with acquires; write-to-read causality and ISA2 with a missing part;
-//! - vectors seen in parts (elements never), lines of packets in parts unless their region is declared.
+//! - vectors seen in parts (elements, 128 bits included, never), lines of packets in parts unless their region is
+//!   declared;
+//! - sums of `multimem.ld_reduce` of new and old values of the ranks.
 //!
 //! What PTX allows and the machine does not produce, since stores take effect when they are executed, in program order,
 //! and reads see what has been executed:
@@ -23,6 +25,7 @@
 mod axioms;
 mod classic;
 mod machine;
+mod multimem;
 mod packets;
 mod policies;
 mod races;

@@ -53,6 +53,21 @@ fn packets_with_credits_arrive() {
 }
 
 #[test]
+fn an_access_of_128_bits_is_of_two_packets() {
+    let store = "mov.u64 %rd20, 1; mov.b128 %q0, {%rd20, %rd20}; st.relaxed.sys.global.b128 [x], %q0;";
+    let read = |at: u32| format!("fence.acq_rel.sys; ld.relaxed.sys.global.u64 %rd21, [x+{at}];");
+    let run_one = |text: &str| run(&Program::new(&[("0.0.0.0", text)]), Layout::Ll, 64, 0, Stale::Off);
+    let wide = "ld.relaxed.sys.global.b128 %q1, [x];";
+    assert!(run_one(&format!("{store} {wide} {store}")).is_ok());
+    for text in
+        [format!("{store} {store}"), format!("{store} {} st.relaxed.sys.global.u64 [x+8], %rd20", read(0))]
+    {
+        // The second packet is read by nobody.
+        assert!(matches!(run_one(&text), Err(Fault::SlotReuse(_))), "{text}");
+    }
+}
+
+#[test]
 fn one_store_of_parts_of_a_packet_is_one() {
     let store = "mov.u32 %r1, 1; st.volatile.global.v4.u32 [x], {%r1, %r1, %r1, %r1}";
     run(&Program::new(&[("0.0.0.0", store)]), Layout::Ll, 64, 0, Stale::Strong).unwrap();

@@ -99,6 +99,9 @@ fn what_is_strong_races_for_scope_and_size_only() {
     two(wide, "ld.relaxed.sys.global.u32 r0, [x+4]", Some(RaceReason::Size));
     two(wide, "ld.relaxed.sys.global.u32 r0, [x+8]", None);
     two("st.relaxed.sys [x], 1", "ld.relaxed.sys.global.u8 r0, [x+1]", Some(RaceReason::Size));
+    let whole = "mov.u64 %rd20, 1; mov.b128 %q0, {%rd20, %rd20}; st.relaxed.sys.global.b128 [x], %q0";
+    two(whole, "ld.relaxed.sys.global.b128 %q0, [x]", None);
+    two(whole, "ld.relaxed.sys.global.v2.u64 {%rd21, %rd22}, [x]", Some(RaceReason::Size));
     let block = |a: &str, b: &str, expected| {
         judge(&format!("{a} | {b}"), &[("0.0.0.0", a), ("0.1.0.0", b)], expected);
     };
@@ -222,6 +225,8 @@ fn two_addresses_of_one_allocation_take_a_fence() {
         &[("0.0.0.0", "st.relaxed.sys [x], 1; ld.relaxed.sys r0, [y]")],
         Some(RaceReason::AliasProxy),
     );
+    let signal = [("0.0.0.0", "st.relaxed.sys [x], 1"), ("1.0.0.0", "ld.relaxed.sys r0, [y]")];
+    alias("strong ones of two threads", &signal, Some(RaceReason::AliasProxy));
     let writer = "st.weak [x], 1; st.release.sys [f], 1";
     let reader =
         "ld.acquire.sys r0, [f]; setp.eq.u32 %p5, r0, 1; @%p5 fence.proxy.alias; @%p5 ld.weak r1, [y]";

@@ -1,0 +1,48 @@
+//! What `multimem` instructions cost: the switch sends what comes once to every rank, and combines what every rank gives.
+
+use super::Clock;
+use super::access::Signal;
+use super::fabric::Load;
+use crate::error::AccessKind;
+use crate::isa::Order;
+use crate::observe::Multicast;
+
+impl Clock {
+    /// A store or reduction leaves its rank once and enters every member. A load-reduction asks all of them; each reads
+    /// its part, and one reply comes back. The own part goes through the switch, too.
+    pub(super) fn multicast(&mut self, multicast: &Multicast<'_>) {
+        let Multicast { site, instruction: m, mask, members } = *multicast;
+        let [(_, first), ..] = members else { return };
+        let (kind, access, bytes) = (m.kind.access(), &m.access, m.access.bytes());
+        let load = Load::of(first, mask, bytes);
+        let strong = access.order != Order::Weak || kind == AccessKind::Atomic;
+        let ranks: Vec<usize> = members.iter().map(|(rank, _)| *rank).collect();
+        let (own, left) = self.leave(load);
+        let mut effects = match kind {
+            AccessKind::Load => self.fabric.ask(left, own, &ranks, load),
+            _ => self.fabric.multicast(left, own, &ranks, load),
+        };
+        if !strong {
+            for (effect, &rank) in effects.iter_mut().zip(&ranks) {
+                *effect = self.fabric.memory(*effect, rank, load);
+            }
+        }
+        let last = effects.iter().copied().max().unwrap_or(left);
+        let back = match kind {
+            AccessKind::Load => {
+                let half = self.latency(strong) / 2;
+                let given: Vec<_> = ranks.iter().zip(&effects).map(|(&rank, at)| (rank, at + half)).collect();
+                self.fabric.combine(&given, own, load)
+            }
+            _ => last + self.fabric.latency(),
+        };
+        let mut has = back;
+        if strong {
+            for ((_, addresses), &effect) in members.iter().zip(&effects) {
+                has = has.max(self.flags(&Signal { kind, addresses, mask, bytes, effect, back }));
+            }
+        }
+        let to = if kind == AccessKind::Load { &m.regs[..access.count.into()] } else { &[] };
+        self.finish(site.function, (kind, access), to, has, Some(last));
+    }
+}
