@@ -417,8 +417,8 @@ mod tests {
             let end = layout.begin(protocol) + layout.part(protocol);
             assert!(layout.begin(next) >= end && layout.begin(next).is_multiple_of(128));
         }
-        assert_eq!(layout.bytes(), layout.begin(Protocol::Ll128) + 3 * 16 * 8 * 512);
-        let second = layout.begin(Protocol::Ll) + (16 + 3) * 8 * 528;
+        assert_eq!(layout.bytes(), layout.begin(Protocol::Ll128) + 3 * u64::from(FIFOS) * 8 * 512);
+        let second = layout.begin(Protocol::Ll) + (u64::from(FIFOS) + 3) * 8 * 528;
         assert_eq!(layout.describe(second - 1), Some((Protocol::Ll, Rank(1), 2)));
         assert_eq!(layout.describe(second), Some((Protocol::Ll, Rank(1), 3)));
         assert_eq!(layout.describe(layout.bytes()), None);
