@@ -66,10 +66,7 @@ pub fn is_xml(text: &str) -> bool {
 /// later, like that of any collective.
 pub fn import(path: &str, text: &str) -> Result<Collective, Diagnostics> {
     let source = SourceFile { path: path.into(), first_line: 1, text: text.into() };
-    let wrong = |mut list: Vec<Diagnostic>| {
-        list.sort_by_key(|finding| finding.loc);
-        Diagnostics { list, source: Some(source.clone()) }
-    };
+    let wrong = |list: Vec<Diagnostic>| Diagnostics { list: shown(list), source: Some(source.clone()) };
     let algorithm = document::read(text).map_err(wrong)?;
     let plan = connect::connect(algorithm).map_err(wrong)?;
     let algorithm = &plan.algorithm;
@@ -135,7 +132,7 @@ impl Import {
     }
 
     fn sequence(&self, setting: &Setting) -> Result<Sequence, Vec<Diagnostic>> {
-        sequence::sequence(&self.plan, self.shape(setting), &self.source)
+        sequence::sequence(&self.plan, self.shape(setting), &self.source).map_err(shown)
     }
 
     fn follow(&self, sequence: &Sequence, program: &Program, domain: &Domain) -> Planned {
@@ -167,7 +164,7 @@ impl Evaluate for Import {
             wrong.retain(|finding| of_operations.contains(&finding.check));
             wrong.extend(causes);
         }
-        Err(wrong)
+        Err(shown(wrong))
     }
 
     fn schedule(&self, setting: &Setting, program: &Program, domain: &Domain) -> Option<Planned> {
@@ -215,6 +212,16 @@ impl Import {
                 .help("receive between the sends, or send fewer chunks at a time"),
         )
     }
+}
+
+/// Findings that are shown; a file of another sort would give thousands.
+const MOST_FINDINGS: usize = 100;
+
+/// The first findings, as they stand in the file.
+fn shown(mut list: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    list.sort_by_key(|finding| finding.loc);
+    list.truncate(MOST_FINDINGS);
+    list
 }
 
 /// A finding on a place of the file.

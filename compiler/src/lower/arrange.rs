@@ -147,10 +147,25 @@ struct Fifos<'a> {
     stored: FxHashMap<Wire, u32>,
     /// Messages waited for.
     heard: FxHashMap<Wire, u32>,
-    /// Which messages have been read, and how many credits have been given.
-    read: FxHashMap<Wire, (Vec<bool>, u32)>,
+    read: FxHashMap<Wire, Read>,
     /// The number of each message on its connection.
     number: Vec<u32>,
+}
+
+/// What has been read of a connection.
+struct Read {
+    /// Which messages.
+    read: Vec<bool>,
+    /// The first ones, all of which have been.
+    prefix: u32,
+    /// Credits given.
+    given: u32,
+}
+
+impl Read {
+    fn new(load: u32) -> Read {
+        Read { read: vec![false; load as usize], prefix: 0, given: 0 }
+    }
 }
 
 impl<'a> Fifos<'a> {
@@ -249,12 +264,12 @@ impl<'a> Fifos<'a> {
             let End::Message(message) = *end else { continue };
             let wire = self.wire(message);
             let load = self.load[&wire];
-            let (read, given) = self.read.entry(wire).or_insert_with(|| (vec![false; load as usize], 0));
+            let Read { read, prefix, given } = self.read.entry(wire).or_insert_with(|| Read::new(load));
             read[self.number[message as usize] as usize] = true;
-            let prefix = read.iter().take_while(|read| **read).count() as u32;
-            if load > self.slots || prefix == load {
-                let credits = prefix - *given;
-                *given = prefix;
+            *prefix += read[*prefix as usize..].iter().take_while(|read| **read).count() as u32;
+            if load > self.slots || *prefix == load {
+                let credits = *prefix - *given;
+                *given = *prefix;
                 signals.extend((0..credits).map(|_| Fifos::connection(wire).credit()));
             }
         }

@@ -20,8 +20,6 @@ const MOST_CHUNKS: i64 = 1 << 16;
 const MOST_MOVED: u64 = 1 << 20;
 /// Chunks of all buffers of all GPUs.
 const MOST_LOCATIONS: u64 = 1 << 24;
-/// Findings that are shown; a file of another sort would give thousands.
-const MOST_FINDINGS: usize = 100;
 
 /// A file.
 #[derive(Debug)]
@@ -192,8 +190,6 @@ pub(super) fn read(text: &str) -> Result<Algorithm, Vec<Diagnostic>> {
     {
         return Ok(algorithm);
     }
-    reader.findings.sort_by_key(|finding| finding.loc);
-    reader.findings.truncate(MOST_FINDINGS);
     Err(reader.findings)
 }
 

@@ -279,12 +279,14 @@ impl<'a> Laying<'a> {
     /// Chunks that the collective does not have.
     fn outside(&self, rank: Rank, step: &Step, chunks: Chunks) -> Option<Diagnostic> {
         let shape = &self.program.shape;
-        let apart = Shape { in_place: false, ..*shape };
-        let (size, name) = match chunks.buffer {
+        let name = match chunks.buffer {
             Buffer::Scratch => return None,
-            Buffer::Output => (apart.chunks(Buffer::Output, rank), "o"),
-            Buffer::Input | Buffer::Data => (apart.chunks(Buffer::Input, rank), "i"),
+            Buffer::Output => "o",
+            Buffer::Input | Buffer::Data => "i",
         };
+        // In place both are parts of one buffer, which either may name as far as it goes.
+        let first = self.slice(rank, Chunks { start: 0, ..chunks }, 0);
+        let size = shape.chunks(first.buffer, rank).saturating_sub(first.start);
         if chunks.start + step.count <= size {
             return None;
         }
