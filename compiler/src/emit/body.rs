@@ -5,7 +5,7 @@ use super::tables::{Tables, constant, dispatch};
 use super::{Line, c_name, entry};
 use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
-use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links};
+use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Operand};
 use crate::options::Protocol;
 use crate::scaling::Scaling;
 
@@ -143,7 +143,7 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
         // No barrier: a link is of one thread alone, which opens, uses and closes it. But all threads look where a FIFO is.
         let mut opened: String =
             class.links.iter().map(|links| open(links, (kernel.threads, kernel.instances), tables)).collect();
-        if class.links.iter().any(|links| links.fifo.is_some()) {
+        if class.links.iter().any(|links| links.fifo.is_some()) && !meets_first(class) {
             opened.push_str("block_sync();\n");
         }
         parts.push(around(opened));
@@ -166,6 +166,19 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
         parts.push(around(format!("close(links, {}{tiles});\n", class.link_count())));
     }
     parts
+}
+
+/// Whether all threads meet before any of them looks where a FIFO of others is: at a first wait, or in comparing calls.
+fn meets_first(class: &Class) -> bool {
+    match class.steps.first().map(|step| &step.action) {
+        Some(KernelAction::Wait(_)) => class.steps.len() > 1,
+        Some(KernelAction::Move { sources, dests, .. }) => {
+            let first = |operand: &Operand| matches!(operand, Operand::Message { number: 0, .. });
+            let stores = |operand: &Operand| matches!(operand, Operand::Message { .. });
+            sources.iter().any(first) && !dests.iter().any(stores)
+        }
+        _ => false,
+    }
 }
 
 fn open(links: &Links, (threads, instances): (u32, u32), tables: &mut Tables) -> String {

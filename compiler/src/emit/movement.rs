@@ -17,11 +17,11 @@ pub(super) fn movement(kernel: &Kernel, index: usize, step: &KernelStep, tables:
     match messages().next() {
         Some((Protocol::Simple, ..)) | None => {
             let code = through_memory(kernel, (sources, dests), size_of, scaling, tables);
-            named(sources, dests, index, code)
+            named(kernel.threads, (sources, dests), index, code)
         }
         Some((protocol, ..)) => {
             let code = through_lines(kernel, protocol, (sources, dests), size_of, scaling, tables);
-            named(sources, dests, index, code)
+            named(kernel.threads, (sources, dests), index, code)
         }
     }
 }
@@ -35,7 +35,7 @@ fn message(operand: &Operand) -> Option<(Protocol, u32, u32)> {
 }
 
 /// With the first messages of a call, its hash goes along.
-fn named(sources: &[Operand], dests: &[Operand], step: usize, code: String) -> String {
+fn named(threads: u32, (sources, dests): (&[Operand], &[Operand]), step: usize, code: String) -> String {
     let first = |operands: &[Operand]| -> Vec<(Protocol, u32)> {
         let messages = operands.iter().filter_map(message).filter(|(.., number)| *number == 0);
         messages.map(|(protocol, link, _)| (protocol, link)).collect()
@@ -46,7 +46,10 @@ fn named(sources: &[Operand], dests: &[Operand], step: usize, code: String) -> S
         text.push_str("if (TILE == 0) {\n  bool failed = false;\n");
         for (protocol, link) in read {
             let protocol = c_protocol(protocol);
-            text.push_str(&format!("  failed |= another_call<{protocol}>(p, links[{link}], {step});\n"));
+            let thread = link % threads;
+            text.push_str(&format!(
+                "  failed |= another_call<{protocol}>(p, links[{link}], {step}, {thread});\n"
+            ));
         }
         text.push_str("  if (leave(failed)) return;\n}\n");
     }

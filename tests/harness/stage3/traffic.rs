@@ -125,8 +125,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// What the next message of a FIFO with so much data takes. One whose flag is the last before flags begin anew takes
-    /// all of the slot.
+    /// What the next message of a FIFO with so much data takes. Twice in a round of flags lines take all of the slot.
     fn message(&mut self, connection: &Connection, fifo: u32, bytes: u64) -> u64 {
         let Connection { protocol, writer, reader } = *connection;
         let counted = self.counted;
@@ -135,9 +134,10 @@ impl Traffic {
         *sequence = sequence.wrapping_add(1);
         let bits = self.widths.counter_bits;
         let uses = if bits >= 40 { 0xffff_ffff } else { (1 << bits) / u64::from(SLOTS) };
-        let last = now / u64::from(SLOTS) % uses + 1 == uses;
+        let flag = now / u64::from(SLOTS) % uses + 1;
+        let fills = flag == uses || flag == uses / 2;
         let all = self.widths.slot_bytes;
-        let bytes = if last && protocol != Protocol::Simple { all } else { bytes };
+        let bytes = if fills && protocol != Protocol::Simple { all } else { bytes };
         match protocol {
             Protocol::Simple => bytes,
             Protocol::Ll => bytes.div_ceil(8) * 16,

@@ -26,6 +26,9 @@ struct Slots {
 // How often a slot is used before its flags begin anew; flags are 1 to USES.
 constexpr u64 USES = COUNTER_BITS >= 40 ? 0xffffffffull : (1ull << COUNTER_BITS) / SLOTS;
 
+// Whether a message fills its slot. Twice in a round of flags: what lies in any line is then less than a round old.
+__device__ __forceinline__ bool fills(u64 flag) { return flag == USES || flag == USES / 2; }
+
 // Where a message lies or data in memory, and the message's flag.
 struct End {
   u64 at;
@@ -77,10 +80,10 @@ __device__ __forceinline__ void name_call(const P& p, const Link& credit) {
   }
 }
 
-// One thread reads it; true if it is that of another call.
+// The link's thread reads it; true if it is that of another call.
 template <u32 PROTOCOL, class P>
-__device__ __forceinline__ bool another_call(const P& p, const Link& credit, u32 step) {
-  if (threadIdx.x != 0) return false;
+__device__ __forceinline__ bool another_call(const P& p, const Link& credit, u32 step, u32 thread) {
+  if (threadIdx.x != thread) return false;
   const End first = header<PROTOCOL>(credit, 0, 0);
   u64 word;
   if constexpr (PROTOCOL == SIMPLE) {

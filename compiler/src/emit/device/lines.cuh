@@ -1,8 +1,7 @@
 // Moves through lines that carry data and flags together (NCCL's LL and LL128). Memory and slots may be mixed: bit s of FROM
 // says that source s is a slot, bit d of TO that destination d is one.
 //
-// A slot whose flag is the last before flags begin anew is written and read to its end, so that no line keeps a flag that
-// comes again.
+// Slots are written and read to their ends twice in a round of flags, so that no line keeps a flag until it comes again.
 
 namespace quadrille {
 
@@ -71,12 +70,12 @@ __device__ __forceinline__ void combine_words(const u32 (&in)[SOURCES][WORDS], u
   }
 }
 
-// The lines to go through: those of the data, or all of a slot with the last flag.
+// The lines to go through: those of the data, or all of a slot that is filled.
 template <u64 SLOTTED, u32 COUNT>
 __device__ __forceinline__ u64 most_lines(const Ends<COUNT>& ends, u64 lines, u64 all) {
 #pragma unroll
   for (u32 i = 0; i < COUNT; ++i)
-    if ((SLOTTED >> i & 1) != 0 && ends.end[i].flag == USES) lines = all;
+    if ((SLOTTED >> i & 1) != 0 && fills(ends.end[i].flag)) lines = all;
   return lines;
 }
 
@@ -100,7 +99,7 @@ __device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS>
         if ((FROM >> s & 1) != 0) {
           const End end = from.end[s];
           u64 low = 0, high = 0;
-          if (i < own || end.flag == USES) {
+          if (i < own || fills(end.flag)) {
             load_line(end.at + 16 * i, low, high);
             waiting |= low >> 32 != end.flag || high >> 32 != end.flag;
           }
@@ -114,7 +113,7 @@ __device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS>
       const End end = to.end[d];
       if ((TO >> d & 1) == 0) {
         store_bytes<T>(end.at + 8 * i, left, out);
-      } else if (i < own || end.flag == USES) {
+      } else if (i < own || fills(end.flag)) {
         store_line(end.at + 16 * i, end.flag << 32 | out[0], end.flag << 32 | out[1]);
       }
     }
@@ -145,7 +144,7 @@ __device__ __noinline__ void move_ll128(const Ends<SOURCES> from, const Ends<DES
     for (u32 s = 0; s < SOURCES; ++s)
       if ((FROM >> s & 1) != 0) {
         const End end = from.end[s];
-        const bool mine = line < own || line < lines && end.flag == USES;
+        const bool mine = line < own || line < lines && fills(end.flag);
         u64 low = 0, high = 0;
         bool waiting;
         do {
@@ -166,7 +165,7 @@ __device__ __noinline__ void move_ll128(const Ends<SOURCES> from, const Ends<DES
       if ((TO >> d & 1) == 0) {
         store_bytes<T>(end.at + offset, left, &out[0]);
         store_bytes<T>(end.at + offset + 8, left > 8 ? left - 8 : 0, &out[2]);
-      } else if (line < own || line < lines && end.flag == USES) {
+      } else if (line < own || line < lines && fills(end.flag)) {
         const u64 high = part == 7 ? end.flag : out[2] | u64(out[3]) << 32;
         store_line(end.at + line * 128 + part * 16, out[0] | u64(out[1]) << 32, high);
       }

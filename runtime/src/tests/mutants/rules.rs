@@ -181,7 +181,8 @@ fn flags(all: &mut Mutants<'_>) {
     for (flag, with, rule) in [
         ("!= end.flag", "== 0x123456789abcull", "do not wait for a flag"),
         ("!= first.flag", "== 0x123456789abcull", "do not wait for a flag"),
-        (".flag == USES", ".flag == 0", "leave lines with old flags"),
+        ("fills(end.flag)", "false", "leave lines with old flags"),
+        ("fills(ends.end[i].flag)", "false", "leave lines with old flags"),
     ] {
         for (at, _) in text.match_indices(flag) {
             all.add(rule, at..at + flag.len(), with);

@@ -32,6 +32,7 @@ pub(super) struct Program {
     pub(super) cuda: Cuda,
     pub(super) shape: Shape,
     divisible: bool,
+    widths: Widths,
     /// Of each of the calls.
     messages: Vec<(Message, Vec<Vec<u8>>)>,
 }
@@ -49,14 +50,18 @@ const COUNTS: [u64; 4] = [333, 333, 333, 21];
 /// Elements by which windows begin behind an aligned address: all alike, and the output unlike the input.
 const SHIFTS: [[u64; 2]; 2] = [[0, 0], [0, 1]];
 
+/// How the order of warps is drawn. Who is delayed for long lets others get as far ahead as they may.
+const POLICIES: [Policy; 3] = [Policy::Random, Policy::Adversarial, Policy::RoundRobin];
+
 const DTYPE: DType = DType::F32;
 
 /// After so many instructions of warps a run that goes on is taken for one that hangs. A right one has a thousandth.
 const LIMIT: u64 = 50_000_000;
 
 impl Program {
-    /// The program of the file of that name, moved by a protocol through slots where one is given.
-    pub(super) fn new(name: &str, ranks: u32, staged: Option<Protocol>) -> Program {
+    /// The program of the file of that name, moved by a protocol through slots where one is given. Then calls go through a
+    /// round of flags, and more than once through all slots.
+    pub(super) fn new(name: &str, ranks: u32, staged: Option<Protocol>, blocks: Option<u32>) -> Program {
         let found = collectives().into_iter().find(|collective| collective.name == name);
         let mut collective = found.unwrap_or_else(|| panic!("there is no program {name}"));
         if let Some(protocol) = staged {
@@ -64,11 +69,18 @@ impl Program {
                 Some(Given { value, loc: Loc::default() })
             }
             let how = How { transport: given(Transport::Staged), protocol: given(protocol) };
-            collective.schedules = vec![ScheduleOptions { how, ..collective.options() }];
+            let blocks = blocks.and_then(given);
+            collective.schedules = vec![ScheduleOptions { how, blocks, ..collective.options() }];
             collective.chosen = 0;
             collective.name = format!("{name} {protocol}");
         }
-        Self::of(&collective, ranks).unwrap_or_else(|| panic!("{name} does not run on {ranks} ranks"))
+        let found = match staged {
+            None => Self::of(&collective, ranks),
+            Some(_) => {
+                Self::calling(&collective, ranks, &round(), Widths { counter_bits: 5, ..Widths::SMALL })
+            }
+        };
+        found.unwrap_or_else(|| panic!("{name} does not run on {ranks} ranks"))
     }
 
     /// The part of its text that does not depend on the program.
@@ -83,9 +95,13 @@ impl Program {
     }
 
     fn of(collective: &Collective, ranks: u32) -> Option<Program> {
+        Self::calling(collective, ranks, &COUNTS, Widths::SMALL)
+    }
+
+    fn calling(collective: &Collective, ranks: u32, counts: &[u64], widths: Widths) -> Option<Program> {
         let program = collective.program(ranks).ok()?;
-        let cuda = collective.cuda_in(&Domain::full_mesh(ranks), DTYPE, RedOp::Sum, Widths::SMALL).ok()?;
-        let messages = COUNTS.iter().enumerate().map(|(shift, &count)| {
+        let cuda = collective.cuda_in(&Domain::full_mesh(ranks), DTYPE, RedOp::Sum, widths).ok()?;
+        let messages = counts.iter().enumerate().map(|(shift, &count)| {
             let chunks = if program.divisible { u64::from(program.shape.chunks) } else { 1 };
             let message = Message::new(&program, count.next_multiple_of(chunks), DTYPE);
             let inputs = message.inputs(Pattern::OneHot { shift: shift as u32 });
@@ -96,20 +112,20 @@ impl Program {
             cuda,
             shape: program.shape,
             divisible: program.divisible,
+            widths,
             messages: messages.collect(),
         })
     }
 
     /// Runs the calls with another text in one interleaving; `None` if nothing is wrong.
     pub(super) fn run(&self, text: &str, seed: u64) -> Option<Verdict> {
-        let (session, kernels) =
-            match self.load(text, seed, [Policy::Random, Policy::RoundRobin][(seed % 2) as usize]) {
-                Ok(loaded) => loaded,
-                Err(error) => return Some(format!("{NO_KERNEL}: {error}")),
-            };
+        let (session, kernels) = match self.load(text, seed, POLICIES[(seed % 3) as usize]) {
+            Ok(loaded) => loaded,
+            Err(error) => return Some(format!("{NO_KERNEL}: {error}")),
+        };
         let links: Vec<Link<'_>> =
             self.messages.iter().map(|(_, inputs)| Link { kernels: kernels.clone(), inputs }).collect();
-        let batch = match session.chain(&links, SHIFTS[(seed / 2 % 2) as usize]) {
+        let batch = match session.chain(&links, SHIFTS[(seed / 3 % 2) as usize]) {
             Ok(batch) => batch,
             Err(error) => return Some(verdict(&error)),
         };
@@ -136,7 +152,7 @@ impl Program {
         let mut windows = Vec::new();
         for (rank, kernel) in kernels.iter().enumerate() {
             let is_odd = rank as u64 == seed % ranks;
-            let (message, inputs) = &self.messages[if is_odd == odd_has_more { 0 } else { COUNTS.len() - 1 }];
+            let (message, inputs) = &self.messages[if is_odd == odd_has_more { 0 } else { self.least() }];
             let unit = message.count * DTYPE.bytes() as u64;
             let passed = self.shape.buffers().iter().filter(|&&buffer| buffer != Buffer::Scratch);
             let views: Vec<Window> = passed
@@ -171,6 +187,12 @@ impl Program {
         }
     }
 
+    /// The call with the smallest message.
+    fn least(&self) -> usize {
+        let calls = 0..self.messages.len();
+        calls.min_by_key(|&call| self.messages[call].0.count).unwrap_or(0)
+    }
+
     /// Kernels of another text on a world of one interleaving.
     fn load(&self, text: &str, seed: u64, policy: Policy) -> Result<(Session, Vec<Kernel>), Error> {
         provide();
@@ -178,7 +200,7 @@ impl Program {
             seed: Some(seed),
             check: Some(Check::default()),
             policy,
-            widths: Widths::SMALL,
+            widths: self.widths,
             // The second of the three calls wraps.
             counted: u64::MAX - 1,
             instruction_limit: Some(LIMIT),
@@ -197,6 +219,12 @@ impl Program {
             session.communicators().iter().map(|communicator| communicator.kernel(loaded.clone())).collect();
         Ok((session, kernels))
     }
+}
+
+/// Elements of a unit in calls that go through a round of the flags of a slot, if counters have 5 bits: large ones, more
+/// than there are slots, small ones until flags come again, and large ones where lines may have been left.
+fn round() -> Vec<u64> {
+    [vec![333; 9], vec![1; 30], vec![333; 3]].concat()
 }
 
 /// Every program of the tree.
