@@ -8,7 +8,7 @@ use crate::widths::Widths;
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The parameter block of one rank's launch: the kernel's only parameter.
 ///
@@ -111,7 +111,7 @@ impl CounterKind {
 }
 
 /// Most FIFOs of a protocol from one rank to another.
-pub const FIFOS: u32 = 16;
+pub const FIFOS: u32 = 32;
 /// Slots of a FIFO in memory, a power of two; the most that a schedule may use.
 pub const SLOTS: u32 = 8;
 
@@ -417,8 +417,8 @@ mod tests {
             let end = layout.begin(protocol) + layout.part(protocol);
             assert!(layout.begin(next) >= end && layout.begin(next).is_multiple_of(128));
         }
-        assert_eq!(layout.bytes(), layout.begin(Protocol::Ll128) + 3 * 16 * 8 * 512);
-        let second = layout.begin(Protocol::Ll) + (16 + 3) * 8 * 528;
+        assert_eq!(layout.bytes(), layout.begin(Protocol::Ll128) + 3 * u64::from(FIFOS) * 8 * 512);
+        let second = layout.begin(Protocol::Ll) + (u64::from(FIFOS) + 3) * 8 * 528;
         assert_eq!(layout.describe(second - 1), Some((Protocol::Ll, Rank(1), 2)));
         assert_eq!(layout.describe(second), Some((Protocol::Ll, Rank(1), 3)));
         assert_eq!(layout.describe(layout.bytes()), None);

@@ -2,7 +2,7 @@
 
 use crate::aliasing;
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
-use crate::domain::{Domain, LARGEST_WORLD};
+use crate::domain::{Domain, LARGEST_BLOCK_CAP, LARGEST_WORLD};
 use crate::dtype::{DType, RedOp, UnknownName};
 use crate::emit::{self, Cuda};
 use crate::kernel::{self, Kernel};
@@ -30,11 +30,28 @@ pub struct Setting {
     pub params: Vec<i64>,
 }
 
-/// What yields the program: the evaluator over source text, or the recorded body.
+/// What yields the program: the evaluator over source text, the recorded body, or an imported plan.
 pub trait Evaluate: Send + Sync {
     /// Runs the collective. All findings of the run at once.
     fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>>;
+
+    /// The schedule that carries the program out on a domain, where the source says which it is, with what was saved
+    /// against what it says; `None` where lowering makes one.
+    fn schedule(&self, setting: &Setting, program: &Program, domain: &Domain) -> Option<Planned> {
+        let _ = (setting, program, domain);
+        None
+    }
+
+    /// What yields the program called in place, or out of place, where the source itself says that; `None` where it
+    /// follows from the program.
+    fn called(&self, in_place: bool) -> Option<Arc<dyn Evaluate>> {
+        let _ = in_place;
+        None
+    }
 }
+
+/// A schedule, with what was saved; or why there is none.
+pub type Planned = Result<(Schedule, lower::Saved), Vec<Diagnostic>>;
 
 /// A named number that the program depends on: `params(k = 2..=4)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -117,8 +134,18 @@ impl Collective {
         if in_place == self.in_place {
             return self.clone();
         }
-        let evaluate = Arc::new(Otherwise(Arc::clone(&self.evaluate)));
+        let otherwise = || -> Arc<dyn Evaluate> { Arc::new(Otherwise(Arc::clone(&self.evaluate))) };
+        let evaluate = self.evaluate.called(in_place).unwrap_or_else(otherwise);
         Collective { in_place, evaluate, ..self.clone() }
+    }
+
+    /// The world that the collective is proved for where none is given: a full mesh, with room for as many thread
+    /// blocks as its schedules ask for.
+    pub fn domain(&self, ranks: u32) -> Domain {
+        let domain = Domain::full_mesh(ranks);
+        let asked = self.schedules.iter().filter_map(|options| options.blocks).map(|given| given.value);
+        let block_cap = asked.max().unwrap_or(0).clamp(domain.block_cap, LARGEST_BLOCK_CAP);
+        Domain { block_cap, ..domain }
     }
 
     /// The options of the schedule in use.
@@ -200,8 +227,14 @@ impl Collective {
     pub fn saved(&self, domain: &Domain) -> Result<lower::Saved, Diagnostics> {
         let options = self.options();
         let program = transport::place(self.program(domain.ranks)?, &options);
-        let planned = lower::planned(&program, domain, &options);
+        let planned = self.planned(&program, domain, &options);
         planned.map(|(_, saved)| saved).map_err(|list| self.wrong(list))
+    }
+
+    /// The schedule of a program, unproved: the source's own, or what lowering makes.
+    fn planned(&self, program: &Program, domain: &Domain, options: &ScheduleOptions) -> Planned {
+        let given = self.evaluate.schedule(&self.setting(domain.ranks), program, domain);
+        given.unwrap_or_else(|| lower::planned(program, domain, options))
     }
 
     /// The kernel of a world, element type and operator, proved to be the verified schedule.
@@ -243,8 +276,9 @@ impl Collective {
         let options = self.options();
         let program = transport::place(self.program(domain.ranks)?, &options);
         let program = scaling::scale(program, op).map_err(|list| self.wrong(list))?;
-        let schedule = lower::lower(&program, domain, &options)
-            .and_then(|schedule| verify::schedule(schedule, &program, domain))
+        let schedule = self
+            .planned(&program, domain, &options)
+            .and_then(|(schedule, _)| verify::schedule(schedule, &program, domain))
             .map_err(|list| self.wrong(list))?;
         Ok((program, schedule))
     }

@@ -17,6 +17,9 @@ pub struct Domain {
 /// Thread blocks a rank may use unless the user says otherwise.
 pub const DEFAULT_BLOCK_CAP: u32 = 32;
 
+/// The most thread blocks that a rank may be given room for.
+pub const LARGEST_BLOCK_CAP: u32 = 64;
+
 /// The largest world size: twice the largest NVLink domain that is sold. Checks are quadratic in it.
 pub const LARGEST_WORLD: u32 = 1152;
 

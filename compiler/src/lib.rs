@@ -46,6 +46,8 @@ pub mod scaling;
 
 pub mod collective;
 
+pub mod interop;
+
 pub mod abi;
 
 pub mod schedule;

@@ -10,12 +10,16 @@
 //!    what, without the waits that others imply;
 //! 8. `arrange`: the steps of each block, with counters, values, credits and block-wide barriers.
 //!
+//! An imported plan says which tasks there are, where each runs, in which order and what it waits for; `follow` takes that
+//! in place of passes 1 to 7.
+//!
 //! Nothing here is trusted: stage 2 proves the result.
 
 mod arrange;
 mod assign;
 mod depend;
 mod divide;
+mod follow;
 mod fuse;
 mod order;
 mod supported;
@@ -31,6 +35,8 @@ use crate::transport::transport;
 use crate::widths::Widths;
 use arrange::Frame;
 use divide::Means;
+pub(crate) use divide::{End, Message, Task, Tasks};
+pub(crate) use follow::{Plan, follow};
 use std::collections::BTreeMap;
 
 /// Bytes of a tile where instances share out chunks that move as a whole otherwise.

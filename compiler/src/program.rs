@@ -23,7 +23,7 @@
 
 use crate::contract::Contract;
 use crate::diagnostic::{Context, Loc, SourceFile};
-use crate::ids::{Rank, Slice, ThreadBlock};
+use crate::ids::{Buffer, Rank, Slice, ThreadBlock};
 use crate::kind::{Expected, Shape};
 use crate::options::How;
 use crate::scaling::Scaling;
@@ -45,6 +45,9 @@ pub struct Program {
     pub reproducible: bool,
     /// What a custom collective promises; none of any other kind.
     pub contract: Option<Contract>,
+    /// Of an imported plan, which says itself which block does what: the chunks at the end of scratch that stand for
+    /// messages. Its schedule has messages in their place, and no such chunks. `None` of programs that are lowered.
+    pub in_flight: Option<u32>,
     /// The text that locations point into.
     pub source: SourceFile,
     /// Where the collective's name stands.
@@ -194,6 +197,16 @@ impl Program {
         promised.unwrap_or_else(|| self.shape.expected(rank, chunk))
     }
 
+    /// The shape of schedules that carry the program out: without the chunks that stand for messages.
+    pub fn scheduled_shape(&self) -> Shape {
+        Shape { scratch: self.shape.scratch.saturating_sub(self.in_flight.unwrap_or(0)), ..self.shape }
+    }
+
+    /// Whether the slice stands for messages.
+    pub fn is_in_flight(&self, slice: &Slice) -> bool {
+        slice.buffer == Buffer::Scratch && slice.start >= self.scheduled_shape().scratch
+    }
+
     /// The world that findings are shown for, outside iterations.
     pub fn context(&self) -> Context {
         let params: Vec<String> =
@@ -253,6 +266,9 @@ pub(crate) fn join<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], sep
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "program {}: {}", self.name, self.shape)?;
+        if let Some(chunks) = self.in_flight {
+            write!(f, ", {chunks} of them in flight")?;
+        }
         for (name, value) in &self.params {
             write!(f, ", {name} = {value}")?;
         }

@@ -113,6 +113,7 @@ impl Recorder {
             divisible,
             reproducible,
             contract,
+            in_flight: None,
             source,
             name_loc,
             statements: Vec::new(),

@@ -88,7 +88,7 @@ impl Report {
         let traffic = Traffic::of(program, &switch);
         Report {
             name: program.name.clone(),
-            shape: program.shape,
+            shape: program.scheduled_shape(),
             params: program.params.clone(),
             statements: program.statements.len(),
             operations: program.ops.len(),

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::kernel::Cache;
 use crate::nvrtc::{Arch, Features};
 use quadrille_compiler::abi::{CounterLayout, FifoLayout, StatusRecord};
-use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain};
+use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain, LARGEST_BLOCK_CAP};
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::widths::Widths;
 use quadrille_vgpu::{Check, ClockOptions, Policy};
@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const MOST_RANKS: u32 = (4096 - 56) / 32;
 
 /// The largest block cap.
-pub const MOST_BLOCKS: u32 = 64;
+pub const MOST_BLOCKS: u32 = LARGEST_BLOCK_CAP;
 
 /// The GPUs that ranks run on. A handle: clones are the same world.
 #[derive(Clone)]

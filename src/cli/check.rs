@@ -10,7 +10,6 @@ use crate::cli::{ranks, source};
 use clap::Args;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check as CheckId, Diagnostic, Diagnostics};
-use quadrille_compiler::domain::Domain;
 use quadrille_compiler::lower::Saved;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::schedule::Totals;
@@ -20,7 +19,7 @@ use std::time::Instant;
 /// The arguments of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
-    /// A Rust source, or builtin:NAME; with ::NAME where it has several collectives
+    /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     /// World size [default: every listed one]
@@ -171,10 +170,10 @@ fn prove(
     failures: &mut Vec<(u32, Vec<Diagnostic>)>,
 ) -> Schedule {
     let began = Instant::now();
-    let outcome = match collective.with_schedule(index).verified(&Domain::full_mesh(ranks)) {
+    let outcome = match collective.with_schedule(index).verified(&collective.domain(ranks)) {
         Ok(schedule) => {
             let proof_ms = began.elapsed().as_secs_f64() * 1e3;
-            let saved = collective.with_schedule(index).saved(&Domain::full_mesh(ranks)).unwrap_or_default();
+            let saved = collective.with_schedule(index).saved(&collective.domain(ranks)).unwrap_or_default();
             let (tile, instances) = (schedule.tile, schedule.instances);
             Outcome::Proved { totals: schedule.totals(), saved, tile, instances, proof_ms }
         }

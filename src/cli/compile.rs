@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// The arguments of `compile`.
 #[derive(Debug, Args)]
 pub(crate) struct Compile {
-    /// A Rust source, or builtin:NAME; with ::NAME where it has several collectives
+    /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     /// World size [default: the largest listed one up to 8, or 8]
@@ -169,7 +169,7 @@ fn produce(
     stages: &[Stage],
 ) -> Result<Vec<Artifact>, Failure> {
     // GPUs before sm_90 have no multimem (PTX ISA).
-    let domain = Domain { multicast: compile.arch.number >= 90, ..Domain::full_mesh(ranks) };
+    let domain = Domain { multicast: compile.arch.number >= 90, ..collective.domain(ranks) };
     let run::Element { dtype, op } = compile.element;
     let mut artifacts = Vec::new();
     for &stage in stages {

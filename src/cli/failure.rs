@@ -2,6 +2,7 @@
 
 use crate::cli::compile::StageError;
 use crate::cli::files::WriteError;
+use crate::cli::import::ImportError;
 use crate::cli::new::NewError;
 use crate::cli::output::{JsonDiagnostic, json_diagnostics};
 use crate::cli::ranks::NotAdmitted;
@@ -33,6 +34,9 @@ pub(crate) enum Failure {
     /// Stages that cannot be printed together or at all.
     #[error(transparent)]
     Stage(#[from] StageError),
+    /// A file that cannot be imported, or not in this form.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// Files cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
@@ -73,6 +77,7 @@ impl Failure {
             | Failure::Ranks(_)
             | Failure::Setting(_)
             | Failure::Stage(_)
+            | Failure::Import(_)
             | Failure::Files(_) => Failure::USAGE,
             Failure::Write(error) => error.status(),
             Failure::New(error) => error.status(),

@@ -6,6 +6,7 @@ mod compile;
 mod doctor;
 mod failure;
 mod files;
+mod import;
 mod new;
 mod output;
 mod progress;
@@ -55,6 +56,8 @@ enum Command {
     Run(run::Run),
     /// Run a collective on virtual GPUs with a clock: races, bytes of links, instructions, predicted time, a trace
     Sim(sim::Sim),
+    /// Print what Quadrille makes of an MSCCL XML file, proved
+    Import(import::Import),
     /// Make a small crate with one collective, its test and snapshot
     New(new::New),
     /// Say what is on this machine, what is missing, and how to get it
@@ -73,6 +76,7 @@ pub fn main() -> ExitCode {
         Command::Compile(compile) => finish(format, "compile", |out| compile::compile(&compile, out)),
         Command::Run(run) => finish(format, "run", |out| run::file(&run, out)),
         Command::Sim(sim) => finish(format, "sim", |out| sim::sim(&sim, out)),
+        Command::Import(import) => finish(format, "import", |out| import::import(&import, out)),
         Command::New(new) => finish(format, "new", |out| new::new(&new, out)),
         Command::Doctor => finish(format, "doctor", doctor::doctor),
     }

@@ -26,7 +26,7 @@ use table::{Row, Times};
 /// The arguments of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// A Rust source, or builtin:NAME; with ::NAME where it has several collectives
+    /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     #[command(flatten)]
@@ -223,7 +223,7 @@ pub(crate) fn collective(
     let ranks = ranks::one(&collective, options.ranks)?;
     let exploration = &options.exploration;
     let iterations = options.iterations.unwrap_or(if exploration.race_check { 3 } else { 1 });
-    let (world, why) = choose(ranks, options)?;
+    let (world, why) = choose(&collective, ranks, options)?;
     out.field("world", json!({ "kind": "virtual", "ranks": ranks, "why": why }));
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
@@ -294,7 +294,7 @@ pub(crate) fn collective(
 }
 
 /// The world, and why it was taken.
-fn choose(ranks: u32, options: &Options) -> Result<(World, String), Error> {
+fn choose(collective: &Collective, ranks: u32, options: &Options) -> Result<(World, String), Error> {
     let why = match options.world {
         WorldOption::Virtual => "as asked by --world virtual".to_owned(),
         WorldOption::Cuda => return Ok((World::cuda(&(0..ranks).collect::<Vec<_>>())?, String::new())),
@@ -309,7 +309,8 @@ fn choose(ranks: u32, options: &Options) -> Result<(World, String), Error> {
     let policy = exploration.policy.policy();
     let check = exploration.race_check.then(Check::default);
     let (seed, default) = (options.seed, WorldOptions::default());
-    let behaviour = WorldOptions { seed, policy, check, counted, ..default };
+    let block_cap = collective.domain(ranks).block_cap;
+    let behaviour = WorldOptions { seed, policy, check, counted, block_cap, ..default };
     Ok((World::virtual_gpus_with(ranks, behaviour)?, why))
 }
 

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 /// The arguments of `sim`.
 #[derive(Debug, Args)]
 pub(crate) struct Sim {
-    /// A Rust source, or builtin:NAME; with ::NAME where it has several collectives
+    /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     /// World size [default: the largest listed one up to 8, or 8]
@@ -65,7 +65,8 @@ pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
     let collective = sim.setting.apply(source::load(&sim.file)?)?;
     let ranks = ranks::one(&collective, sim.ranks)?;
     let check = Some(Check { races: true, stale: Stale::All });
-    let options = WorldOptions { seed: Some(sim.seed), check, ..WorldOptions::default() };
+    let block_cap = collective.domain(ranks).block_cap;
+    let options = WorldOptions { seed: Some(sim.seed), check, block_cap, ..WorldOptions::default() };
     let world = World::virtual_gpus_with(ranks, options)?;
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());

@@ -1,7 +1,8 @@
-//! FILE[::NAME]: reads a collective from a Rust source, or takes a built-in.
+//! FILE[::NAME]: reads a collective from a Rust source or an MSCCL XML file, or takes a built-in.
 
 use crate::cli::failure::Failure;
 use quadrille_compiler::collective::Collective;
+use quadrille_compiler::interop::msccl;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ const BUILTINS: &[(&str, &str)] = builtins! {
 pub(crate) enum SourceError {
     /// Nothing lies at the path.
     #[error(
-        "there is no file {}\nhelp: name a Rust source with a #[collective] fn, or a built-in: {}",
+        "there is no file {}\nhelp: name a Rust source with a #[collective] fn, an MSCCL XML file, or a built-in: {}",
         path.display(),
         builtins()
     )]
@@ -113,8 +114,21 @@ fn builtins() -> String {
 /// The collective that `FILE[::NAME]` names.
 pub(crate) fn load(argument: &str) -> Result<Collective, Failure> {
     let (file, text, name) = read(argument)?;
-    let collectives = quadrille_dsl::parse_file(&file, &text)?;
+    let collectives = match foreign(&file, &text)? {
+        Some(plan) => vec![plan],
+        None => quadrille_dsl::parse_file(&file, &text)?,
+    };
     Ok(select(file, collectives, name)?)
+}
+
+/// The collective of a file of another system; `None` where it is none.
+pub(crate) fn load_foreign(argument: &str) -> Result<Option<Collective>, Failure> {
+    let (file, text, _) = read(argument)?;
+    foreign(&file, &text)
+}
+
+fn foreign(file: &str, text: &str) -> Result<Option<Collective>, Failure> {
+    Ok(if msccl::is_xml(text) { Some(msccl::import(file, text)?) } else { None })
 }
 
 /// The name to show for the source, its text, and NAME.

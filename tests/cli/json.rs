@@ -9,6 +9,8 @@ fn every_command_prints_what_the_schema_says() {
     let folder = folder_with(PAIR);
     std::fs::write(folder.path().join("short.rs"), SHORT_RING).unwrap();
     std::fs::write(folder.path().join("syntax.rs"), "fn f( {").unwrap();
+    std::fs::write(folder.path().join("plan.xml"), include_str!("../interop/ring_all_reduce.xml")).unwrap();
+    std::fs::write(folder.path().join("wrong.xml"), "<algo/>").unwrap();
     let cases = [
         ("check file.rs::first", 0),
         ("check file.rs::second --all-ranks", 0),
@@ -31,6 +33,10 @@ fn every_command_prints_what_the_schema_says() {
         ("sim file.rs::first --ranks 2 --bytes 64 --seeds 0 --trace out.json", 0),
         ("sim file.rs::first --ranks 3", 2),
         ("sim short.rs", 1),
+        ("import plan.xml", 0),
+        ("import plan.xml --emit rust", 2),
+        ("import file.rs", 2),
+        ("import wrong.xml", 1),
         ("new my-ring", 0),
         ("new my-ring", 2),
         ("new fn", 2),

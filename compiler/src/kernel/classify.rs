@@ -119,7 +119,9 @@ fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signatur
             }
             Action::BlockSync => StepShape::BlockSync,
         };
-        let statement = step.origin.map(|op| program.ops[op.0 as usize].statement);
+        // The statements of a plan are single steps of single blocks, and so tell nothing that blocks could share.
+        let named = step.origin.filter(|_| program.in_flight.is_none());
+        let statement = named.map(|op| program.ops[op.0 as usize].statement);
         steps.push((statement, step.transfer, shape));
     }
     let ends = links.iter().enumerate().map(|(number, counter)| {
@@ -158,7 +160,7 @@ fn class(
         Links { first: i as u32, count: 1, end, kind, rank, block, fifo, advance }
     });
     let links = gather(links.collect(), shape.ranks);
-    let steps = signature.steps.iter().enumerate().map(|(i, (statement, transfer, step))| {
+    let steps = signature.steps.iter().enumerate().map(|(i, (_, transfer, step))| {
         let operands = |side: fn(&Step) -> &[schedule::Operand], shapes: &[OperandShape]| {
             let operand = |(k, operand): (usize, &OperandShape)| match *operand {
                 OperandShape::Message { protocol, link, number } => {
@@ -196,7 +198,7 @@ fn class(
         let iteration = origin.map(|op| program.trails.describe(program.ops[op.0 as usize].trail));
         KernelStep {
             action,
-            statement: *statement,
+            statement: origin.map(|op| program.ops[op.0 as usize].statement),
             transfer: *transfer,
             origin,
             iteration: iteration.unwrap_or_default(),

@@ -21,7 +21,7 @@ pub(super) struct Frame {
     pub(super) instances: u32,
 }
 
-/// Lays out the schedule.
+/// Lays out the schedule. The order of the tasks matters as far as they are of one block.
 pub(super) fn arrange(
     program: &Program,
     tasks: &Tasks,
@@ -100,7 +100,7 @@ pub(super) fn arrange(
             .collect()
     });
     let blocks = blocks.collect();
-    let (name, shape) = (program.name.clone(), program.shape);
+    let (name, shape) = (program.name.clone(), program.scheduled_shape());
     Schedule { name, shape, block_cap, tile, slots, instances, blocks }
 }
 
@@ -147,13 +147,39 @@ struct Fifos<'a> {
     stored: FxHashMap<Wire, u32>,
     /// Messages waited for.
     heard: FxHashMap<Wire, u32>,
-    /// Which messages have been read, and how many credits have been given.
-    read: FxHashMap<Wire, (Vec<bool>, u32)>,
+    read: FxHashMap<Wire, Read>,
+    /// The number of each message on its connection.
     number: Vec<u32>,
+}
+
+/// What has been read of a connection.
+struct Read {
+    /// Which messages.
+    read: Vec<bool>,
+    /// The first ones, all of which have been.
+    prefix: u32,
+    /// Credits given.
+    given: u32,
+}
+
+impl Read {
+    fn new(load: u32) -> Read {
+        Read { read: vec![false; load as usize], prefix: 0, given: 0 }
+    }
 }
 
 impl<'a> Fifos<'a> {
     fn new(tasks: &'a Tasks, placement: &'a Placement, slots: u32) -> Fifos<'a> {
+        let mut number = vec![0; tasks.messages.len()];
+        let mut stored: FxHashMap<Wire, u32> = FxHashMap::default();
+        for &task in &placement.order {
+            for end in &tasks.list[task as usize].dests {
+                let End::Message(message) = *end else { continue };
+                let next = stored.entry(wire(tasks, placement, message)).or_default();
+                number[message as usize] = *next;
+                *next += 1;
+            }
+        }
         Fifos {
             tasks,
             placement,
@@ -162,7 +188,7 @@ impl<'a> Fifos<'a> {
             stored: FxHashMap::default(),
             heard: FxHashMap::default(),
             read: FxHashMap::default(),
-            number: vec![0; tasks.messages.len()],
+            number,
         }
     }
 
@@ -204,8 +230,8 @@ impl<'a> Fifos<'a> {
         arrivals
     }
 
-    /// Numbers the messages that a task stores; the credits that it needs. Where all of a tile's messages have slots, it
-    /// is enough to wait once.
+    /// The credits that a task needs to store its messages. Where all of a tile's messages have slots, it is enough to
+    /// wait once.
     fn store(&mut self, task: u32) -> Vec<Arrival> {
         let mut arrivals: BTreeMap<Wire, i32> = BTreeMap::new();
         let tasks = self.tasks;
@@ -214,7 +240,6 @@ impl<'a> Fifos<'a> {
             let wire = self.wire(message);
             let (load, slots) = (self.load[&wire], self.slots);
             let stored = self.stored.entry(wire).or_default();
-            self.number[message as usize] = *stored;
             *stored += 1;
             if load > slots {
                 arrivals.insert(wire, *stored as i32 - slots as i32);
@@ -239,12 +264,12 @@ impl<'a> Fifos<'a> {
             let End::Message(message) = *end else { continue };
             let wire = self.wire(message);
             let load = self.load[&wire];
-            let (read, given) = self.read.entry(wire).or_insert_with(|| (vec![false; load as usize], 0));
+            let Read { read, prefix, given } = self.read.entry(wire).or_insert_with(|| Read::new(load));
             read[self.number[message as usize] as usize] = true;
-            let prefix = read.iter().take_while(|read| **read).count() as u32;
-            if load > self.slots || prefix == load {
-                let credits = prefix - *given;
-                *given = prefix;
+            *prefix += read[*prefix as usize..].iter().take_while(|read| **read).count() as u32;
+            if load > self.slots || *prefix == load {
+                let credits = *prefix - *given;
+                *given = *prefix;
                 signals.extend((0..credits).map(|_| Fifos::connection(wire).credit()));
             }
         }
@@ -301,6 +326,10 @@ impl Writer {
     }
 
     fn carry_out(&mut self, task: &Task, sources: Vec<Operand>, dests: Vec<Operand>) {
+        // A task without ends is there for its waits and signals alone.
+        if dests.is_empty() {
+            return;
+        }
         // Threads of a block are unordered between barriers, and the moves of one block may map elements to threads
         // differently: they depend on the addresses, but for lines.
         let through = lines(&sources, &dests);

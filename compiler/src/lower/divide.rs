@@ -10,23 +10,23 @@ use smallvec::{SmallVec, smallvec};
 
 /// A move of one thread block.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(crate) struct Task {
     /// The operation that it serves.
-    pub(super) op: OpId,
+    pub(crate) op: OpId,
     /// It only brings a source or takes a result away.
-    pub(super) transfer: bool,
+    pub(crate) transfer: bool,
     /// The rank that it runs on.
-    pub(super) executor: Rank,
-    pub(super) sources: SmallVec<[End; 2]>,
-    pub(super) dests: SmallVec<[End; 2]>,
+    pub(crate) executor: Rank,
+    pub(crate) sources: SmallVec<[End; 2]>,
+    pub(crate) dests: SmallVec<[End; 2]>,
     /// As of [`Op::position`].
-    pub(super) position: u32,
-    pub(super) site: Site,
+    pub(crate) position: u32,
+    pub(crate) site: Site,
 }
 
 /// What a task reads or stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     Memory(Slice),
     /// The slice's chunks on every rank.
     Multicast(Multicast),
@@ -36,18 +36,18 @@ pub(super) enum End {
 
 /// A chunk that goes from a task of one rank to a task of another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
-    pub(super) protocol: Protocol,
-    /// Tasks by number; the writer's is the smaller one.
-    pub(super) writer: u32,
-    pub(super) reader: u32,
+pub(crate) struct Message {
+    pub(crate) protocol: Protocol,
+    /// Tasks by number.
+    pub(crate) writer: u32,
+    pub(crate) reader: u32,
 }
 
 /// All tasks, in an order in which they may run one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Tasks {
-    pub(super) list: Vec<Task>,
-    pub(super) messages: Vec<Message>,
+pub(crate) struct Tasks {
+    pub(crate) list: Vec<Task>,
+    pub(crate) messages: Vec<Message>,
 }
 
 impl Task {

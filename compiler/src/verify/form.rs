@@ -124,10 +124,11 @@ impl Form<'_> {
 
     fn world(&mut self, domain: &Domain) {
         let (schedule, program) = (self.sites.schedule, self.sites.program);
-        if schedule.shape != program.shape {
+        if schedule.shape != program.scheduled_shape() {
             self.finding(format!(
                 "the schedule is for {}, the program for {}",
-                schedule.shape, program.shape
+                schedule.shape,
+                program.scheduled_shape()
             ));
         }
         if schedule.blocks.len() != domain.ranks as usize {
@@ -187,7 +188,7 @@ impl Form<'_> {
         }
         let stands_for = |operand: &Operand, slice: &Slice| match operand {
             Operand::Memory(own) => own.len == 1 && slice.locations().any(|l| l == own.at(0)) || own == slice,
-            Operand::Message(_) => slice.rank != place.rank,
+            Operand::Message(_) => slice.rank != place.rank || self.sites.program.is_in_flight(slice),
             Operand::Multicast(_) => false,
         };
         let switched = |operands: &[Operand]| -> Vec<Operand> {

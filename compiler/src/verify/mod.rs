@@ -47,6 +47,7 @@ mod rolled;
 
 pub use rolled::kernel;
 pub use stage2::schedule;
+pub(crate) use stage2::unordered;
 
 use crate::diagnostic::{Check, Diagnostic};
 use crate::positions::Positions;

@@ -12,7 +12,7 @@ use super::residency::residency;
 use super::site::Sites;
 use super::slot_reuse::SlotReuse;
 use super::translation::Translation;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::program::Program;
 use crate::schedule::Schedule;
@@ -35,6 +35,19 @@ pub fn schedule(
         findings.extend(interleavings(&sites, Order::InTurn));
     }
     if findings.is_empty() { Ok(Verified::new(schedule)) } else { Err(finished(findings, program)) }
+}
+
+/// What keeps a schedule from being one computation, whatever its program is: races and deadlocks, or a form in which
+/// neither is known.
+pub(crate) fn unordered(schedule: &Schedule, program: &Program, domain: &Domain) -> Vec<Diagnostic> {
+    let blocks = Blocks::of(schedule);
+    let sites = Sites { schedule, program, blocks: &blocks };
+    let mut findings = form(&sites, domain);
+    if findings.is_empty() {
+        findings = interleavings(&sites, Order::InTurn);
+        findings.retain(|finding| matches!(finding.check, Check::DataRace | Check::Deadlock));
+    }
+    finished(findings, program)
 }
 
 /// The checks that need the happens-before order.

@@ -1,0 +1,51 @@
+//! MSCCL XML files in every command.
+
+use super::*;
+
+const PLAN: &str = "tests/interop/ring_all_reduce.xml";
+
+#[test]
+fn import_prints_the_proved_schedule() {
+    let printed = line(&format!("import {PLAN}")).succeeds();
+    assert!(
+        printed.stdout.starts_with("schedule ring: all_reduce, 3 ranks, 2 chunks, in place"),
+        "{printed:?}"
+    );
+    assert_eq!(printed.stdout, line(&format!("compile {PLAN} --emit schedule")).succeeds().stdout);
+    line(&format!("import {PLAN} --emit rust"))
+        .fails(2, &["cannot be written as Rust yet", "--emit schedule"]);
+    line(&format!("import {RING}")).fails(2, &["is no MSCCL XML file"]);
+    line("import none.xml").fails(2, &["there is no file none.xml"]);
+}
+
+#[test]
+fn plans_go_through_every_command() {
+    let checked = line(&format!("check {PLAN}")).succeeds();
+    for says in
+        ["ring: all_reduce, 3 ranks", "no scratch", "proved: 6 blocks", "staged by Simple through 6 FIFOs"]
+    {
+        assert!(checked.stdout.contains(says), "{says}: {checked:?}");
+    }
+    for stage in ["program", "kernel", "cuda"] {
+        line(&format!("compile {PLAN} --emit {stage} --dtype f32")).succeeds();
+    }
+    let ran = line(&format!("run {PLAN} --bytes 1200 --dtype f32")).succeeds();
+    assert!(ran.stdout.contains("correct: all 900 elements"), "{ran:?}");
+    line(&format!("check {PLAN} --ranks 4")).fails(2, &["`ring` is not for 4 ranks"]);
+    line(&format!("run {PLAN} --call out-of-place")).fails(1, &["the file does not say `outofplace=\"1\"`"]);
+}
+
+#[test]
+fn findings_stand_on_the_lines_of_the_file() {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PLAN)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.xml");
+    std::fs::write(&file, text.replacen("type=\"rrc\"", "type=\"r\"", 1)).unwrap();
+    let ran = run(["check", file.to_str().unwrap()]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    let words =
+        ["[postcondition]", "plan.xml:5:7", "<step s=\"1\" type=\"rcs\"", "lacks the input of rank 2"];
+    for word in words {
+        assert!(ran.stderr.contains(word), "no {word} in {ran:?}");
+    }
+}
