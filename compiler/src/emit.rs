@@ -9,8 +9,11 @@ use crate::ids::Place;
 use crate::kernel::Kernel;
 use crate::verify::Verified;
 
-/// The device code that kernels begin with, in order, and which kernels need it.
-const DEVICE: [(&str, &str, fn(&Kernel) -> bool); 8] = [
+/// A file of device code: its name, its text, and which kernels need it.
+type Device = (&'static str, &'static str, fn(&Kernel) -> bool);
+
+/// The device code that kernels begin with, in order.
+const DEVICE: [Device; 8] = [
     ("abi.cuh", include_str!("emit/device/abi.cuh"), |_| true),
     ("sync.cuh", include_str!("emit/device/sync.cuh"), |_| true),
     ("call.cuh", include_str!("emit/device/call.cuh"), |_| true),

@@ -86,10 +86,9 @@ pub(crate) fn mutants(schedule: &Schedule) -> Vec<(String, Schedule)> {
                         if dests[k].len() == 1 && chunks > 1 {
                             add(format!("store to another chunk in `{}`", step.action), &|m| {
                                 if let Action::Move { dests, .. } = &mut m.blocks[rank][block].steps[i].action
+                                    && let Operand::Memory(slice) = &mut dests[k]
                                 {
-                                    if let Operand::Memory(slice) = &mut dests[k] {
-                                        slice.start = (slice.start + 1) % chunks;
-                                    }
+                                    slice.start = (slice.start + 1) % chunks;
                                 }
                             });
                         }
