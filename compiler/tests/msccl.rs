@@ -132,6 +132,11 @@ fn steps_become_operations_in_the_order_of_their_operands() {
         ]
     );
     assert_eq!(good(SCRATCH).name, "by_scratch");
+    // The blocks of both GPUs share their text, whatever lines they come from.
+    let scratch = good(SCRATCH);
+    let kernel = scratch.kernel(&scratch.domain(2), DType::F32, RedOp::Sum).unwrap();
+    let members: Vec<_> = kernel.classes.iter().map(|class| class.members.len()).collect();
+    assert_eq!(members, [2, 2, 2]);
 }
 
 #[test]
