@@ -98,7 +98,7 @@ pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
         let compared = Box::new(Compared::Exact(comparison));
         return Err(RunFailure::Wrong { wrong: 1, calls: 1, call: 1, compared }.into());
     }
-    let report = Report::new(collective, &program, &message, op, &sim.topology, &statistics);
+    let report = Report::new(collective, (&program, &schedule), &message, op, &sim.topology, &statistics);
     report.print(out);
     report.fields(out);
     let written = match (files, &statistics.timeline) {

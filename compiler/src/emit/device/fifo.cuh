@@ -73,11 +73,7 @@ template <u32 PROTOCOL, class P>
 __device__ __forceinline__ void name_call(const P& p, const Link& credit) {
   if (threadIdx.x != 0) return;
   const End first = header<PROTOCOL>(credit, 0, 0);
-  if constexpr (PROTOCOL == SIMPLE) {
-    store(first.at, p.hash);
-  } else {
-    store_relaxed(first.at, first.flag << 32 | p.hash);
-  }
+  store_relaxed(first.at, PROTOCOL == SIMPLE ? p.hash : first.flag << 32 | p.hash);
 }
 
 // The link's thread reads it; true if it is that of another call.
@@ -86,13 +82,9 @@ __device__ __forceinline__ bool another_call(const P& p, const Link& credit, u32
   if (threadIdx.x != thread) return false;
   const End first = header<PROTOCOL>(credit, 0, 0);
   u64 word;
-  if constexpr (PROTOCOL == SIMPLE) {
-    word = load(first.at);
-  } else {
-    do {
-      word = load_relaxed(first.at);
-    } while (word >> 32 != first.flag);
-  }
+  do {
+    word = load_relaxed(first.at);
+  } while (PROTOCOL != SIMPLE && word >> 32 != first.flag);
   const u32 seen = static_cast<u32>(word);
   if (seen == p.hash) return false;
   record(p, STATUS_MISMATCH, step, credit.peer, p.hash, seen);
