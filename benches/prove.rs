@@ -1,0 +1,106 @@
+//! What lowering and stage 2 cost as worlds grow: checked program to `Verified<Schedule>`.
+//!
+//! `cargo bench --bench prove` prints the time of both for each world size and way of moving, then how the time a step
+//! grows from 8 ranks on. The goals, on one core: 2 ms at 8 ranks; 0.5 s for the ring of 256 ranks with 8 thread blocks a
+//! rank, and for all pairs of 64 ranks with a thread block a peer (4,096).
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use quadrille::compiler::{domain::Domain, lower, program::Program, schedule::Schedule, verify};
+use quadrille::Collective;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const RING: &str = include_str!("../examples/ring_all_reduce.rs");
+const CHANNELS: &str = include_str!("../examples/multi_channel_ring_all_reduce.rs");
+const ALL_PAIRS: &str = include_str!("../examples/all_pairs_all_reduce.rs");
+const HALVING_DOUBLING: &str = include_str!("../examples/recursive_halving_doubling_all_reduce.rs");
+
+/// Name, text, the schedule's options, world sizes.
+type Row = (&'static str, &'static str, &'static str, &'static [u32]);
+
+const ROWS: [Row; 7] = [
+    ("ring, put and get", RING, "blocks = 32", &[8, 16, 32, 64, 128, 256]),
+    ("ring, put and get x 8", RING, "instances = 8", &[8, 16, 32, 64, 128, 256]),
+    ("ring, LL x 8", RING, "protocol = LL, instances = 8", &[8, 16, 32, 64, 128, 256]),
+    ("two rings", CHANNELS, "blocks = 32", &[8, 16, 32, 64, 128]),
+    ("all pairs", ALL_PAIRS, "blocks = 64", &[8, 16, 32, 64]),
+    ("all pairs, staged", ALL_PAIRS, "transport = staged, blocks = 64", &[8, 16, 32]),
+    ("halving and doubling", HALVING_DOUBLING, "blocks = 32", &[8, 16, 32, 64, 128, 256]),
+];
+
+/// One row at one size.
+struct Case {
+    collective: Collective,
+    program: Program,
+    domain: Domain,
+}
+
+impl Case {
+    fn new(&(_, text, options, _): &Row, ranks: u32) -> Case {
+        let text = text.replace("pub fn", &format!("#[schedule({options})]\npub fn"));
+        let collective = quadrille_dsl::parse_file("bench.rs", &text).expect("the text is right").remove(0);
+        let program = collective.program(ranks).expect("the program is right");
+        let domain = collective.domain(ranks);
+        Case { collective, program, domain }
+    }
+
+    fn lower(&self) -> Schedule {
+        lower::lower(&self.program, &self.domain, &self.collective.options()).expect("it can be lowered")
+    }
+
+    fn prove(&self, schedule: Schedule) -> verify::Verified<Schedule> {
+        verify::schedule(schedule, &self.program, &self.domain).expect("the schedule is right")
+    }
+}
+
+fn prove(c: &mut Criterion) {
+    for row in ROWS {
+        let mut group = c.benchmark_group(row.0);
+        group.sample_size(10).measurement_time(Duration::from_secs(2));
+        for &ranks in row.3 {
+            let case = Case::new(&row, ranks);
+            group.throughput(Throughput::Elements(case.lower().totals().steps as u64));
+            group.bench_function(BenchmarkId::from_parameter(ranks), |b| {
+                b.iter(|| black_box(case.prove(case.lower())));
+            });
+        }
+        group.finish();
+    }
+}
+
+/// Milliseconds that `body` takes.
+fn timed<T>(body: impl FnOnce() -> T) -> (T, f64) {
+    let began = Instant::now();
+    let value = black_box(body());
+    (value, began.elapsed().as_secs_f64() * 1e3)
+}
+
+/// Prints the best times of several runs, and time a step against that of 8 ranks.
+fn growth(_: &mut Criterion) {
+    println!(
+        "\n{:<24}{:>6}{:>8}{:>9}{:>10}{:>10}{:>9}{:>8}",
+        "schedule", "ranks", "blocks", "steps", "lower ms", "prove ms", "ns/step", "growth"
+    );
+    for row in ROWS {
+        let mut least = None;
+        for &ranks in row.3 {
+            let case = Case::new(&row, ranks);
+            let totals = case.lower().totals();
+            let (mut lower, mut prove) = (f64::INFINITY, f64::INFINITY);
+            for _ in 0..if ranks > 64 { 5 } else { 20 } {
+                let (schedule, ms) = timed(|| case.lower());
+                lower = ms.min(lower);
+                prove = timed(|| case.prove(schedule)).1.min(prove);
+            }
+            let each = (lower + prove) * 1e6 / totals.steps as f64;
+            let ratio = each / *least.get_or_insert(each);
+            println!(
+                "{:<24}{ranks:>6}{:>8}{:>9}{lower:>10.2}{prove:>10.2}{each:>9.0}{ratio:>8.2}",
+                row.0, totals.blocks, totals.steps
+            );
+        }
+    }
+}
+
+criterion_group!(benches, prove, growth);
+criterion_main!(benches);
