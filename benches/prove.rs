@@ -5,8 +5,8 @@
 //! rank, and for all pairs of 64 ranks with a thread block a peer (4,096).
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use quadrille::compiler::{domain::Domain, lower, program::Program, schedule::Schedule, verify};
 use quadrille::Collective;
+use quadrille::compiler::{domain::Domain, lower, program::Program, schedule::Schedule, verify};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

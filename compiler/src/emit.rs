@@ -105,7 +105,7 @@ impl Cuda {
 
 /// Emits a kernel that has been proved to be its schedule.
 pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
-    let mut text = format!("// ---- widths\n{}\n", kernel.widths.text());
+    let mut text = format!("// ---- widths\n{}\n", kernel.widths.text(kernel.unroll));
     for (name, code, _) in DEVICE.into_iter().filter(|(.., needed)| needed(kernel)) {
         text.push_str(&format!("// ---- {name}\n{code}\n"));
     }

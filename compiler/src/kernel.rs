@@ -57,6 +57,8 @@ pub struct Kernel {
     pub op: RedOp,
     /// Threads of a block.
     pub threads: u32,
+    /// Packs of each source that a thread loads before it uses the first; `None`: as many as [`Widths::loads`] allow.
+    pub unroll: Option<u32>,
     /// Bytes of a chunk that are moved at a time; `None`: all of it.
     pub tile: Option<u64>,
     /// Slots of each connection's FIFO.
@@ -228,6 +230,7 @@ pub fn build(
         dtype,
         op,
         threads: options.threads.map_or(THREADS, |given| given.value),
+        unroll: options.unroll.map(|given| given.value),
         tile: schedule.tile,
         slots: schedule.slots,
         instances: schedule.instances,

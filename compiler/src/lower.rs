@@ -1,6 +1,6 @@
 //! Program -> Schedule. Passes, in order, one a file:
 //!
-//! 1. `supported`: options that cannot be carried out;
+//! 1. `choose`: the protocol, where the options leave it open; `supported`: options that cannot be carried out;
 //! 2. `divide`: the tasks: operations, and where data is staged also those that send and receive;
 //! 3. `fuse`: tasks that only send what another has made become part of it;
 //! 4. `depend`: the dependence graph of the tasks (read after write, write after read, write after write);
@@ -17,6 +17,7 @@
 
 mod arrange;
 mod assign;
+mod choose;
 mod depend;
 mod divide;
 mod follow;
@@ -34,6 +35,7 @@ use crate::schedule::Schedule;
 use crate::transport::transport;
 use crate::widths::Widths;
 use arrange::Frame;
+pub use choose::Chosen;
 use divide::Means;
 pub(crate) use divide::{End, Message, Task, Tasks};
 pub(crate) use follow::{Plan, follow};
@@ -42,7 +44,7 @@ use std::collections::BTreeMap;
 /// Bytes of a tile where instances share out chunks that move as a whole otherwise.
 const INSTANCE_TILE: u64 = 128 << 10;
 
-/// What lowering saved.
+/// What lowering saved, and chose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Saved {
     /// Dependences between tasks of different blocks.
@@ -51,11 +53,14 @@ pub struct Saved {
     pub implied: usize,
     /// Tasks that became part of others.
     pub fused: usize,
+    /// The protocol, where the options leave it open and say how large messages get.
+    pub chosen: Option<Chosen>,
 }
 
 /// Lowers a program that stage 1 accepted. Unless the options say otherwise, copies are puts by the source's rank,
 /// everything else gets by the destination's, or whatever rank `#[on]` names; where ranks do not reach each other's
-/// buffers, or a protocol carries its flags in the data, everything is staged.
+/// buffers, or a protocol carries its flags in the data, everything is staged. A schedule that says up to which size it
+/// serves, and names no protocol, gets the cheapest for that size.
 ///
 /// Errors: `unsupported` where an option cannot be carried out.
 pub fn lower(
@@ -66,8 +71,31 @@ pub fn lower(
     planned(program, domain, options).map(|(schedule, _)| schedule)
 }
 
-/// As [`lower`]; with what was saved.
+/// As [`lower`]; with what was saved and chosen.
 pub fn planned(
+    program: &Program,
+    domain: &Domain,
+    options: &ScheduleOptions,
+) -> Result<(Schedule, Saved), Vec<Diagnostic>> {
+    let Some((bytes, protocols)) = choose::open(program, options) else {
+        return carried_out(program, domain, options);
+    };
+    let price = |protocol| {
+        let lowered = carried_out(program, domain, &choose::with(options, protocol));
+        lowered.map(|lowered| (choose::cost(program, &lowered.0, protocol, bytes), protocol, lowered))
+    };
+    let [first, second] = protocols.map(price);
+    let (_, protocol, (schedule, saved)) = match (first, second) {
+        (Ok(first), Ok(second)) if second.0 < first.0 => second,
+        (Ok(first), _) => first,
+        (Err(_), Ok(second)) => second,
+        (Err(findings), Err(_)) => return Err(findings),
+    };
+    Ok((schedule, Saved { chosen: Some(Chosen { protocol, bytes }), ..saved }))
+}
+
+/// The schedule that the options ask for.
+fn carried_out(
     program: &Program,
     domain: &Domain,
     options: &ScheduleOptions,
@@ -105,7 +133,7 @@ pub fn planned(
     let sync = synchronize::synchronize(program.shape.ranks, &tasks, &graph, &placement);
     let frame = Frame { block_cap: domain.block_cap, tile, slots, instances };
     let (dependences, implied) = (sync.dependences, sync.implied);
-    let saved = Saved { dependences, implied, fused: before - tasks.list.len() };
+    let saved = Saved { dependences, implied, fused: before - tasks.list.len(), chosen: None };
     Ok((arrange::arrange(program, &tasks, &placement, &sync, frame), saved))
 }
 

@@ -82,19 +82,21 @@ impl Widths {
         if problems.is_empty() { Ok(Kernel { threads, tile, widths: self, ..kernel }) } else { Err(problems) }
     }
 
-    /// The constants that device code takes them from.
-    pub(crate) fn text(&self) -> String {
+    /// The constants that device code takes them from; `unroll` as of [`Kernel`].
+    pub(crate) fn text(&self, unroll: Option<u32>) -> String {
         use crate::abi::{FIFOS, SLOTS};
         format!(
             "namespace quadrille {{\n\nconstexpr unsigned COUNTER_BITS = {};  // of a data counter\n\
              constexpr unsigned SEQUENCE_BITS = {};  // of a start's sequence number\n\
              [[maybe_unused]] constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\
+             [[maybe_unused]] constexpr unsigned UNROLL = {};  // packs of each source, where not 0\n\
              [[maybe_unused]] constexpr unsigned SLOT_BYTES = {};  // of data in a FIFO's slot\n\
              constexpr unsigned FIFOS = {FIFOS};  // from one rank to another, of a protocol\n\
              [[maybe_unused]] constexpr unsigned SLOTS = {SLOTS};  // of a FIFO\n\n}}  // namespace quadrille\n",
             self.counter_bits,
             self.sequence_bits(),
             self.loads,
+            unroll.unwrap_or(0),
             self.slot_bytes
         )
     }

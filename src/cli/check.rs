@@ -6,7 +6,7 @@ mod text;
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use crate::cli::setting::{Setting, SettingError};
-use crate::cli::{ranks, source};
+use crate::cli::{ranks, setting, source};
 use clap::Args;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check as CheckId, Diagnostic, Diagnostics};
@@ -123,11 +123,9 @@ pub(crate) fn check(check: &Check, out: &mut Output) -> Result<(), Failure> {
 
 /// The schedules to prove, by their index.
 fn schedules(check: &Check, collective: &Collective) -> Result<Vec<usize>, SettingError> {
-    let count = collective.schedules.len().max(1);
     match check.schedule {
-        None => Ok((0..count).collect()),
-        Some(given) if (1..=count).contains(&given) => Ok(vec![given - 1]),
-        Some(given) => Err(SettingError::NoSchedule { name: collective.name.clone(), given, count }),
+        None => Ok((0..collective.schedules.len().max(1)).collect()),
+        Some(given) => Ok(vec![setting::schedule(collective, given)?]),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::files::{self, FileSet, WriteError};
 use crate::cli::output::{Format, Output};
 use crate::cli::setting::Setting;
-use crate::cli::{ranks, run, source};
+use crate::cli::{ranks, run, setting, source};
 use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
@@ -22,6 +22,9 @@ pub(crate) struct Compile {
     /// World size [default: the largest listed one up to 8, or 8]
     #[arg(long, value_name = "N")]
     ranks: Option<ranks::Ranks>,
+    /// The schedule to carry out, by its place among the `#[schedule(..)]` attributes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    schedule: usize,
     #[command(flatten)]
     setting: Setting,
     /// GPU architecture of PTX and cubin
@@ -111,6 +114,7 @@ struct Artifact {
 pub(crate) fn compile(compile: &Compile, out: &mut Output) -> Result<(), Failure> {
     let stages = stages(compile, out.format())?;
     let collective = compile.setting.apply(source::load(&compile.file)?)?;
+    let collective = collective.with_schedule(setting::schedule(&collective, compile.schedule)?);
     let ranks = ranks::one(&collective, compile.ranks)?;
     let artifacts = produce(compile, &collective, ranks, &stages)?;
     let element = compile.element;

@@ -64,6 +64,16 @@ pub(crate) enum SettingError {
     },
 }
 
+/// The index of the schedule that is the `given`-th among the collective's attributes.
+pub(crate) fn schedule(collective: &Collective, given: usize) -> Result<usize, SettingError> {
+    let count = collective.schedules.len().max(1);
+    if (1..=count).contains(&given) {
+        Ok(given - 1)
+    } else {
+        Err(SettingError::NoSchedule { name: collective.name.clone(), given, count })
+    }
+}
+
 impl Setting {
     /// The collective with these values.
     pub(crate) fn apply(&self, collective: Collective) -> Result<Collective, SettingError> {

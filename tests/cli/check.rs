@@ -161,3 +161,18 @@ fn findings_are_json_too() {
         assert!(finding["context"]["also"].is_array() && finding["notes"].is_array(), "{finding}");
     }
 }
+
+#[test]
+fn check_says_which_protocol_is_chosen() {
+    let ring = std::fs::read_to_string(RING).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (up_to, chosen) in [("64KiB", "LL"), ("64MiB", "Simple")] {
+        let options = format!("#[schedule(up_to = \"{up_to}\")]\n#[schedule(blocks = 8)]\npub fn");
+        std::fs::write(folder.path().join("ring.rs"), ring.replace("pub fn", &options)).unwrap();
+        let text = in_folder(&folder, "check ring.rs --ranks 8").succeeds().stdout;
+        assert!(text.contains(&format!(", as {chosen} is chosen for messages of ")), "{text}");
+        let json = in_folder(&folder, "check ring.rs --ranks 8 --format json").succeeds().json();
+        let schedules = &json["sizes"][0]["schedules"];
+        assert_eq!((&schedules[0]["chosen"], &schedules[1]["chosen"]), (&chosen.into(), &Value::Null));
+    }
+}

@@ -22,6 +22,16 @@ fn compile_prints_each_text() {
 }
 
 #[test]
+fn a_schedule_says_how_many_packs_are_in_flight() {
+    let of = |schedule| {
+        let program = "tests/programs/channelled_reduce.rs";
+        line(&format!("compile {program} --ranks 4 --schedule {schedule} --emit cuda")).succeeds().stdout
+    };
+    assert!(of(1).contains("constexpr unsigned UNROLL = 0;"));
+    assert!(of(2).contains("constexpr unsigned UNROLL = 4;"));
+}
+
+#[test]
 fn compile_refuses_what_cannot_be_printed() {
     line(&format!("compile {RING}")).fails(2, &["nothing says what to print", "--emit", "-o"]);
     line(&format!("compile {RING} --emit cuda,program")).fails(2, &["2 stages", "-o"]);

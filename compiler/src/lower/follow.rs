@@ -74,7 +74,7 @@ pub(crate) fn follow(
         let plain = |&message: &u32| tasks.messages[message as usize].protocol == Protocol::Simple;
         waits.messages = announced.filter(plain).collect();
     }
-    let saved = Saved { dependences: sync.dependences, implied: sync.implied, fused: 0 };
+    let saved = Saved { dependences: sync.dependences, implied: sync.implied, ..Saved::default() };
     let frame = Frame { block_cap: domain.block_cap, tile: Some(tile), slots, instances: 1 };
     Ok((arrange(program, tasks, &placement, &sync, frame), saved))
 }

@@ -4,8 +4,9 @@ use super::divide::{multicast, staging};
 use crate::abi::SLOTS;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::domain::Domain;
+use crate::kernel::THREADS;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
-use crate::program::{Program, Statement};
+use crate::program::{Op, Program, Statement};
 use crate::widths::Widths;
 
 /// Every option that asks for something this world or this version does not have.
@@ -18,9 +19,6 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     for statement in &program.statements {
         unbuilt(&statement.how, &mut refuse);
     }
-    if let Some(given) = options.unroll {
-        refuse(given.loc, format!("`unroll = {}`", given.value));
-    }
     let room = options.blocks.map_or(domain.block_cap, |given| given.value.min(domain.block_cap));
     if let Some(given) = options.instances.filter(|given| given.value > room) {
         let message = format!("{} instances", given.value);
@@ -32,6 +30,7 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     switched(program, options, &mut findings);
     fifos(program, options, domain.symmetric, &mut findings);
     protocols(program, options, &mut findings);
+    unrolled(program, options, domain.symmetric, &mut findings);
     let cap = cap(domain, options);
     if let Some(given) = options.blocks.filter(|given| given.value > domain.block_cap) {
         let message = format!("{} thread blocks a rank are more than this world has room for", given.value);
@@ -116,6 +115,36 @@ fn fifos(program: &Program, options: &ScheduleOptions, symmetric: bool, findings
         } else if staged && value > most {
             refuse(loc, format!("a tile of {value} bytes"), format!("a slot has room for {most}"));
         }
+    }
+}
+
+/// Packs of 16 bytes that the threads of a block may have in flight: half of the 65,536 registers of an SM (CUDA C++
+/// Programming Guide, technical specifications of compute capabilities 8.0 to 10.0).
+const PACKS: u32 = 65_536 / 2 / 4;
+
+/// More packs in flight than there are registers for, or an inner loop that nothing goes through.
+fn unrolled(program: &Program, options: &ScheduleOptions, symmetric: bool, findings: &mut Vec<Diagnostic>) {
+    let Some(Given { value, loc }) = options.unroll else { return };
+    let how = |op: &Op| &program.statements[op.statement.0 as usize].how;
+    let in_packs = |op: &&Op| staging(how(op), options, symmetric).is_none_or(|by| by == Protocol::Simple);
+    let message = format!("`unroll = {value}`");
+    let finding = Diagnostic::new(Check::Unsupported, loc, message);
+    let Some(sources) = program.ops.iter().filter(in_packs).map(|op| op.sources.len() as u32).max() else {
+        let note = "everything goes through lines with flags, which a thread moves one after the other";
+        findings.push(finding.note(note).help("leave it out, or take protocol Simple"));
+        return;
+    };
+    let threads = options.threads.map_or(THREADS, |given| given.value);
+    let room = (PACKS / threads.max(32)).min(32);
+    let needed = u64::from(value) * u64::from(sources);
+    // A single round has to be possible.
+    if value > 1 && needed > u64::from(room) {
+        findings.push(
+            finding
+                .note(format!("{value} packs of {sources} sources are {needed} in the registers of a thread"))
+                .note(format!("with {threads} threads a block there is room for {room}"))
+                .help("lower `unroll` or `threads`"),
+        );
     }
 }
 

@@ -70,7 +70,7 @@ fn ring_all_reduce_out_of_place() -> Sketch {
     .chunks(|n| n)
 }
 
-fn one_shot() -> Sketch {
+pub(crate) fn one_shot() -> Sketch {
     sketch(AllReduce, &["output[r][0] = reduce(input[..][0]);"], |r| {
         for rank in 0..r.n {
             r.set(0, &[("r", rank)], output(rank, 0), &each(r.n, |peer| input(peer, 0)));

@@ -8,6 +8,7 @@ mod programs;
 #[path = "../stage1/sketch.rs"]
 mod sketch;
 
+mod choice;
 mod interpret;
 mod kernels;
 mod lowered;

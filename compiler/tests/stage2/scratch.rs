@@ -91,6 +91,7 @@ fn options_that_cannot_be_carried_out_are_refused() {
     let default = ScheduleOptions::default;
     let how = |transport, protocol| How { transport: given(transport), protocol: given(protocol) };
     let staged = How { transport: given(Transport::Staged), protocol: None };
+    let lines = How { transport: None, protocol: given(Protocol::Ll) };
     for (options, why) in [
         (
             ScheduleOptions { how: how(Transport::Put, Protocol::Ll), ..default() },
@@ -101,7 +102,9 @@ fn options_that_cannot_be_carried_out_are_refused() {
         (ScheduleOptions { how: staged, tile: given(1 << 20), ..default() }, "a tile of 1048576 bytes"),
         (ScheduleOptions { tile: given(100), ..default() }, "a tile of 100 bytes"),
         (ScheduleOptions { instances: given(33), ..default() }, "33 instances"),
-        (ScheduleOptions { unroll: given(2), ..default() }, "`unroll = 2` cannot be carried out yet"),
+        (ScheduleOptions { unroll: given(17), ..default() }, "`unroll = 17`"),
+        (ScheduleOptions { unroll: given(9), threads: given(1024), ..default() }, "`unroll = 9`"),
+        (ScheduleOptions { how: lines, unroll: given(2), ..default() }, "`unroll = 2`"),
     ] {
         let refused = lower::lower(&detour(true), &Domain::full_mesh(2), &options).unwrap_err();
         assert_eq!(refused[0].check, Check::Unsupported);

@@ -2,6 +2,7 @@
 
 use super::{Outcome, Proved, Schedule, Size, Verdict};
 use quadrille_compiler::collective::Collective;
+use quadrille_compiler::lower::Chosen;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::report::order::Order;
@@ -113,6 +114,9 @@ fn movement(schedule: &Schedule) -> Option<(String, String)> {
         .collect();
     if moves.is_empty() {
         moves.push("put and get".to_owned());
+    }
+    if let (Some(Chosen { protocol, bytes }), Some(first)) = (saved.chosen, moves.first_mut()) {
+        first.push_str(&format!(", as {protocol} is chosen for messages of {bytes} bytes"));
     }
     if *instances > 1 {
         moves.push(format!("in {instances} instances"));

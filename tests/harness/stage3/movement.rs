@@ -18,9 +18,11 @@ pub(crate) enum Movement {
     Instances,
     /// LL in three.
     LlInstances,
+    /// As written, with two packs of each source in flight.
+    Unrolled,
 }
 
-pub(crate) const MOVEMENTS: [Movement; 7] = [
+pub(crate) const MOVEMENTS: [Movement; 8] = [
     Movement::AsWritten,
     Movement::Tiles,
     Movement::Staged,
@@ -28,6 +30,7 @@ pub(crate) const MOVEMENTS: [Movement; 7] = [
     Movement::Ll128,
     Movement::Instances,
     Movement::LlInstances,
+    Movement::Unrolled,
 ];
 
 impl Movement {
@@ -38,14 +41,22 @@ impl Movement {
         }
         let mut options = collective.options();
         let free = options.how.transport.is_none() && options.how.protocol.is_none();
+        let lines = |options: &mut ScheduleOptions, protocol| {
+            options.how.protocol = given(protocol);
+            // A thread moves lines one after the other.
+            options.unroll = None;
+        };
+        let packs = options.how.protocol.is_none_or(|given| given.value == Protocol::Simple);
         match self {
             Movement::Tiles if options.tile.is_none() => options.tile = given(16 << 10),
             Movement::Staged if free => options.how.transport = given(Transport::Staged),
-            Movement::Ll if free => options.how.protocol = given(Protocol::Ll),
-            Movement::Ll128 if free => options.how.protocol = given(Protocol::Ll128),
+            Movement::Ll if free => lines(&mut options, Protocol::Ll),
+            Movement::Ll128 if free => lines(&mut options, Protocol::Ll128),
+            Movement::Unrolled if packs && options.unroll.is_none() => options.unroll = given(2),
             Movement::Instances => options.instances = given(2),
             Movement::LlInstances if free => {
-                (options.how.protocol, options.instances) = (given(Protocol::Ll), given(3));
+                lines(&mut options, Protocol::Ll);
+                options.instances = given(3);
             }
             _ => return collective.clone(),
         }
@@ -55,12 +66,10 @@ impl Movement {
 
 /// A collective's way of moving, in words.
 pub(crate) fn describe(collective: &Collective) -> String {
-    let ScheduleOptions { how, tile, instances, .. } = collective.options();
+    let ScheduleOptions { how, tile, instances, unroll, .. } = collective.options();
     let transport = how.transport.map(|given| given.value.name());
     let protocol = how.protocol.map(|given| given.value.name());
-    let words: Vec<&str> = [transport, protocol, tile.map(|_| "tiles"), instances.map(|_| "instances")]
-        .into_iter()
-        .flatten()
-        .collect();
+    let shape = [tile.map(|_| "tiles"), instances.map(|_| "instances"), unroll.map(|_| "unrolled")];
+    let words: Vec<&str> = [transport, protocol].into_iter().chain(shape).flatten().collect();
     if words.is_empty() { "as written".to_owned() } else { words.join(", ") }
 }

@@ -64,19 +64,22 @@ __device__ __forceinline__ void store_pack(u64 a, const Pack<1>& p) {
   asm volatile("st.global.u8 [%0], %1;" ::"l"(a), "r"(p.word[0]) : "memory");
 }
 
+// Packs of each of `sources` that a thread loads before it uses the first.
+constexpr u32 in_flight(u32 sources) { return UNROLL > 0 ? UNROLL : sources >= LOADS ? 1 : LOADS / sources; }
+
 // Moves pack `u` of a round after all its loads; addresses are of the first pack.
-template <class T, class Op, class P, u32 UNROLL, u32 SOURCES, u32 DESTS>
+template <class T, class Op, class P, u32 ROUND, u32 SOURCES, u32 DESTS>
 __device__ __forceinline__ void move_round(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 offset,
                                            u64 stride, u64 scalar) {
   constexpr u32 GROUPS = sizeof(P) / 4 / T::WORDS;
-  P in[UNROLL][SOURCES];
+  P in[ROUND][SOURCES];
 #pragma unroll
-  for (u32 u = 0; u < UNROLL; ++u)
+  for (u32 u = 0; u < ROUND; ++u)
 #pragma unroll
     for (u32 s = 0; s < SOURCES; ++s)
       in[u][s] = load_pack(from.at[s] + offset + u * stride, static_cast<P*>(nullptr));
 #pragma unroll
-  for (u32 u = 0; u < UNROLL; ++u) {
+  for (u32 u = 0; u < ROUND; ++u) {
     P out;
 #pragma unroll
     for (u32 g = 0; g < GROUPS; ++g) {
@@ -94,17 +97,17 @@ __device__ __forceinline__ void move_round(const Addresses<SOURCES>& from, const
   }
 }
 
-// Moves the packs from `offset` to `end` (in bytes), UNROLL at a time: all loads of a round are in flight before the
+// Moves the packs from `offset` to `end` (in bytes), ROUND at a time: all loads of a round are in flight before the
 // first is used.
-template <class T, class Op, u32 BYTES, u32 UNROLL, u32 SOURCES, u32 DESTS>
+template <class T, class Op, u32 BYTES, u32 ROUND, u32 SOURCES, u32 DESTS>
 __device__ __forceinline__ void move_packs(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 offset,
                                            u64 end, u64 scalar) {
   const u64 stride = u64(blockDim.x) * BYTES;
   offset += u64(threadIdx.x) * BYTES;
-  if constexpr (UNROLL > 1) {
+  if constexpr (ROUND > 1) {
 #pragma unroll 1
-    for (; offset + (UNROLL - 1) * stride < end; offset += UNROLL * stride)
-      move_round<T, Op, Pack<BYTES>, UNROLL>(from, to, offset, stride, scalar);
+    for (; offset + (ROUND - 1) * stride < end; offset += ROUND * stride)
+      move_round<T, Op, Pack<BYTES>, ROUND>(from, to, offset, stride, scalar);
   }
 #pragma unroll 1
   for (; offset < end; offset += stride) move_round<T, Op, Pack<BYTES>, 1>(from, to, offset, stride, scalar);
@@ -116,7 +119,6 @@ template <class T, class Op, u32 SOURCES, u32 DESTS>
 __device__ __forceinline__ void move_all(const Addresses<SOURCES>& from, const Addresses<DESTS>& to, u64 count,
                                          u64 scalar) {
   constexpr u32 ELEMENT = sizeof(typename T::Bits);
-  constexpr u32 UNROLL = SOURCES >= LOADS ? 1 : LOADS / SOURCES;
   u32 apart = 16;
 #pragma unroll
   for (u32 s = 1; s < SOURCES; ++s) apart |= static_cast<u32>(from.at[s] ^ from.at[0]);
@@ -128,7 +130,7 @@ __device__ __forceinline__ void move_all(const Addresses<SOURCES>& from, const A
   if (head > bytes) head = bytes;
   const u64 tail = head + ((bytes - head) & ~u64(width - 1));
   if (width == 16) {
-    move_packs<T, Op, 16, UNROLL>(from, to, head, tail, scalar);
+    move_packs<T, Op, 16, in_flight(SOURCES)>(from, to, head, tail, scalar);
   } else if (ELEMENT < 8 && width == 8) {
     move_packs<T, Op, 8, 1>(from, to, head, tail, scalar);
   } else if (ELEMENT < 4 && width == 4) {

@@ -117,6 +117,30 @@ __device__ __forceinline__ void store_everywhere(u64 a, const Pack<16>& p) {
                : "memory");
 }
 
+// Moves pack `u` of a round after all its loads, through the switch on at least one side.
+template <class T, class Op, u32 ROUND, u32 DESTS, bool REDUCES, bool STORES>
+__device__ __forceinline__ void switch_round(u64 from, u64 to, const Addresses<DESTS>& each_to, u64 offset,
+                                             u64 stride) {
+  Pack<16> p[ROUND];
+#pragma unroll
+  for (u32 u = 0; u < ROUND; ++u) {
+    if constexpr (REDUCES) {
+      p[u] = Switch<T, Op>::load(from + offset + u * stride);
+    } else {
+      p[u] = load_pack(from + offset + u * stride, static_cast<Pack<16>*>(nullptr));
+    }
+  }
+#pragma unroll
+  for (u32 u = 0; u < ROUND; ++u) {
+    if constexpr (STORES) {
+      store_everywhere(to + offset + u * stride, p[u]);
+    } else {
+#pragma unroll
+      for (u32 d = 0; d < DESTS; ++d) store_pack(each_to.at[d] + offset + u * stride, p[u]);
+    }
+  }
+}
+
 // Moves `count` elements. REDUCES: `from` is a multicast address, and `each_from` has the address on each rank; STORES
 // likewise. Else both are of the operands themselves. Threads of a warp share out packs; the ends of what is no whole pack
 // go rank by rank.
@@ -131,21 +155,15 @@ __device__ __noinline__ void move_switch(u64 from, const Addresses<SOURCES> each
   u64 tail = head + ((bytes - head) & ~15ull);
   if (!SWITCHED || (from - to) % 16 != 0) head = tail = bytes;
   if constexpr (SWITCHED) {
-#pragma unroll 4
-    for (u64 offset = head + u64(threadIdx.x) * 16; offset < tail; offset += u64(blockDim.x) * 16) {
-      Pack<16> p;
-      if constexpr (REDUCES) {
-        p = Switch<T, Op>::load(from + offset);
-      } else {
-        p = load_pack(from + offset, static_cast<Pack<16>*>(nullptr));
-      }
-      if constexpr (STORES) {
-        store_everywhere(to + offset, p);
-      } else {
-#pragma unroll
-        for (u32 d = 0; d < DESTS; ++d) store_pack(each_to.at[d] + offset, p);
-      }
-    }
+    constexpr u32 ROUND = in_flight(1);
+    const u64 stride = u64(blockDim.x) * 16;
+    u64 offset = head + u64(threadIdx.x) * 16;
+#pragma unroll 1
+    for (; offset + (ROUND - 1) * stride < tail; offset += ROUND * stride)
+      switch_round<T, Op, ROUND, DESTS, REDUCES, STORES>(from, to, each_to, offset, stride);
+#pragma unroll 1
+    for (; ROUND > 1 && offset < tail; offset += stride)
+      switch_round<T, Op, 1, DESTS, REDUCES, STORES>(from, to, each_to, offset, stride);
   }
   const u64 edges = head + (bytes - tail);
 #pragma unroll 1
