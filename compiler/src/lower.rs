@@ -2,7 +2,7 @@
 //!
 //! 1. `choose`: the protocol, where the options leave it open; `supported`: options that cannot be carried out;
 //! 2. `divide`: the tasks: operations, and where data is staged also those that send and receive;
-//! 3. `fuse`: tasks that only send what another has made become part of it;
+//! 3. `fuse`: tasks that only send what another has made become part of it; `prune`: stores that nobody reads are left out;
 //! 4. `depend`: the dependence graph of the tasks (read after write, write after read, write after write);
 //! 5. `assign`: depth and thread block of each task on its rank;
 //! 6. `order`: where slots are short, an order in which none is waited for in vain;
@@ -23,6 +23,7 @@ mod divide;
 mod follow;
 mod fuse;
 mod order;
+mod prune;
 mod supported;
 mod synchronize;
 
@@ -53,6 +54,8 @@ pub struct Saved {
     pub implied: usize,
     /// Tasks that became part of others.
     pub fused: usize,
+    /// Stores left out, as nobody reads what they would leave.
+    pub pruned: usize,
     /// The protocol, where the options leave it open and say how large messages get.
     pub chosen: Option<Chosen>,
 }
@@ -120,7 +123,9 @@ fn carried_out(
     let slots = options.slots.filter(|_| tile.is_some()).map_or(SLOTS, |given| given.value);
     let divided = divide::divide(program, means, tile.is_some());
     let before = divided.list.len();
-    let tasks = fuse::fuse(program, divided);
+    let mut tasks = fuse::fuse(program, divided);
+    let fused = before - tasks.list.len();
+    let pruned = prune::prune(program, &mut tasks);
     if let Some(finding) = too_many_ends(program, &tasks) {
         return Err(vec![finding]);
     }
@@ -133,7 +138,7 @@ fn carried_out(
     let sync = synchronize::synchronize(program.shape.ranks, &tasks, &graph, &placement);
     let frame = Frame { block_cap: domain.block_cap, tile, slots, instances };
     let (dependences, implied) = (sync.dependences, sync.implied);
-    let saved = Saved { dependences, implied, fused: before - tasks.list.len(), chosen: None };
+    let saved = Saved { dependences, implied, fused, pruned, chosen: None };
     Ok((arrange::arrange(program, &tasks, &placement, &sync, frame), saved))
 }
 

@@ -77,3 +77,33 @@ fn a_small_cap_is_kept_and_a_smaller_one_is_refused() {
         assert!(verify::schedule(schedule, &program, &domain).is_ok());
     }
 }
+
+#[test]
+fn the_staged_ring_is_made_of_the_primitives_of_the_field() {
+    use quadrille_compiler::schedule::{Action, Operand};
+    // Sent; received, reduced and sent on; that and kept; received, kept and sent on; received and kept.
+    let ring = |n: usize| {
+        [vec!["m>s"], vec!["ms>s"; n - 2], vec!["ms>ms"], vec!["s>ms"; n - 2], vec!["s>m"]].concat()
+    };
+    let staged = ways().into_iter().find(|(way, _)| *way == "staged").unwrap().1;
+    for n in 3..=8 {
+        let program = programs::ring_all_reduce(0, 0).program(n).unwrap();
+        let domain = Domain::full_mesh(n);
+        let (schedule, saved) = quadrille_compiler::lower::planned(&program, &domain, &staged).unwrap();
+        assert_eq!(saved.pruned, (n * (n - 2)) as usize);
+        for (place, block) in schedule.places() {
+            let ends = |operands: &[Operand]| -> String {
+                operands.iter().map(|o| if o.message().is_some() { 's' } else { 'm' }).collect()
+            };
+            let moves: Vec<String> = block
+                .steps
+                .iter()
+                .filter_map(|step| match &step.action {
+                    Action::Move { sources, dests, .. } => Some(ends(sources) + ">" + &ends(dests)),
+                    _ => None,
+                })
+                .collect();
+            assert_eq!(moves, ring(n as usize), "{place} of {n} ranks");
+        }
+    }
+}

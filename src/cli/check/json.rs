@@ -57,7 +57,7 @@ fn schedule(schedule: &Schedule) -> Value {
             json!({
                 "schedule": number, "verdict": "proved",
                 "blocks": totals.blocks, "steps": totals.steps, "waits": totals.waits,
-                "dependences": saved.dependences, "implied": saved.implied, "fused": saved.fused,
+                "dependences": saved.dependences, "implied": saved.implied, "fused": saved.fused, "pruned": saved.pruned,
                 "chosen": saved.chosen.map(|chosen| chosen.protocol.name()),
                 "connections": connections, "tile": tile, "instances": instances, "proof_ms": proof_ms,
             })

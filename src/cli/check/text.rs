@@ -128,10 +128,11 @@ fn movement(schedule: &Schedule) -> Option<(String, String)> {
         moves.push("relies on links that keep the order of a warp's stores to 128 bytes".to_owned());
     }
     let saved = format!(
-        "{} between blocks, {} implied by others; {} joined to what they follow",
+        "{} between blocks, {} implied by others; {} joined to what they follow, {} that nobody reads left out",
         plural(saved.dependences, "dependence"),
         saved.implied,
         plural(saved.fused, "send"),
+        plural(saved.pruned, "store"),
     );
     Some((moves.join("; "), saved))
 }

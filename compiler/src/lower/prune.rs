@@ -1,0 +1,44 @@
+//! Leaves out stores that nobody reads: of what a task makes, keeps and sends on, the part that it keeps, if the chunk is
+//! stored to again before anything reads it (NCCL's rrs, recvReduceSend).
+
+use super::divide::{End, Tasks};
+use crate::ids::{Location, Slice};
+use crate::location::LocationTable;
+use crate::program::Program;
+
+/// Drops them; how many. A task keeps one destination at least, and where operations scale it keeps all, since what is
+/// scaled is known by operation. Linear.
+pub(super) fn prune(program: &Program, tasks: &mut Tasks) -> usize {
+    let mut needed = LocationTable::new(&program.shape, false);
+    for (rank, chunk) in program.shape.outputs() {
+        set(&mut needed, [program.shape.output_location(rank, chunk)], true);
+    }
+    let mut dropped = 0;
+    for task in tasks.list.iter_mut().rev() {
+        if program.ops[task.op.0 as usize].scaling.is_none() {
+            let (all, mut left) = (task.dests.len(), task.dests.len());
+            task.dests.retain(|dest| {
+                let drops = left > 1 && matches!(dest, End::Memory(slice) if idle(&mut needed, slice));
+                left -= usize::from(drops);
+                !drops
+            });
+            dropped += all - left;
+        }
+        set(&mut needed, task.stores().flat_map(|slice| slice.locations()), false);
+        set(&mut needed, task.reads().flat_map(|slice| slice.locations()), true);
+    }
+    dropped
+}
+
+fn set(needed: &mut LocationTable<bool>, all: impl IntoIterator<Item = Location>, value: bool) {
+    for at in all {
+        if let Some(cell) = needed.get_mut(at) {
+            *cell = value;
+        }
+    }
+}
+
+/// Whether nothing needs what is stored to a slice.
+fn idle(needed: &mut LocationTable<bool>, slice: &Slice) -> bool {
+    slice.locations().all(|at| needed.get_mut(at).is_some_and(|needed| !*needed))
+}
