@@ -121,8 +121,10 @@ pub const SLOTS: u32 = 8;
 pub struct FifoLayout {
     /// World size.
     pub ranks: u32,
-    /// Bytes of data that a slot has room for: a multiple of 16.
+    /// Bytes of data that a slot has room for by protocol Simple: a multiple of 16.
     pub slot_bytes: u64,
+    /// The same by LL and LL128.
+    pub line_bytes: u64,
 }
 
 impl FifoLayout {
@@ -131,8 +133,8 @@ impl FifoLayout {
     pub fn stride(&self, protocol: Protocol) -> u64 {
         match protocol {
             Protocol::Simple => 16 + self.slot_bytes,
-            Protocol::Ll => 16 + 2 * self.slot_bytes,
-            Protocol::Ll128 => 128 + 128 * self.slot_bytes.div_ceil(120),
+            Protocol::Ll => 16 + 2 * self.line_bytes,
+            Protocol::Ll128 => 128 + 128 * self.line_bytes.div_ceil(120),
         }
     }
 
@@ -411,8 +413,8 @@ mod tests {
 
     #[test]
     fn fifos_lie_one_after_another() {
-        let layout = FifoLayout { ranks: 3, slot_bytes: 256 };
-        assert_eq!(Protocol::ALL.map(|p| layout.stride(p)), [272, 528, 128 + 3 * 128]);
+        let layout = FifoLayout { ranks: 3, slot_bytes: 512, line_bytes: 256 };
+        assert_eq!(Protocol::ALL.map(|p| layout.stride(p)), [528, 528, 128 + 3 * 128]);
         for (protocol, next) in [(Protocol::Simple, Protocol::Ll), (Protocol::Ll, Protocol::Ll128)] {
             let end = layout.begin(protocol) + layout.part(protocol);
             assert!(layout.begin(next) >= end && layout.begin(next).is_multiple_of(128));

@@ -41,8 +41,8 @@ pub struct Cuda {
     pub threads: u32,
     /// Block cap of the counter region ([`crate::abi::CounterLayout`]).
     pub block_cap: u32,
-    /// Bytes of data in a FIFO's slot ([`crate::abi::FifoLayout`]); `None` where the kernel has no messages.
-    pub slot_bytes: Option<u64>,
+    /// Whether it moves messages through FIFOs ([`crate::abi::FifoLayout`]).
+    pub staged: bool,
     /// Whether it needs multicast addresses of the windows.
     pub multicast: bool,
     /// Tiles of a call that its counters can tell apart, and the bytes of one; `None` where chunks are moved as a whole.
@@ -131,7 +131,7 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
         grid: blocks.iter().map(|blocks| blocks * kernel.instances).collect(),
         threads: kernel.threads,
         block_cap: kernel.block_cap,
-        slot_bytes: kernel.has_fifos().then_some(kernel.widths.slot_bytes),
+        staged: kernel.has_fifos(),
         multicast: kernel.has_multicast(),
         tiles: kernel.tile.map(|bytes| (kernel.widths.most_signals() / kernel.most_signals().max(1), bytes)),
         dtype: kernel.dtype,

@@ -116,10 +116,12 @@ fn carried_out(
         }
     };
     let any_staged = program.ops.iter().any(|op| matches!(means(op), Means::Staged(_)));
+    let lines =
+        program.ops.iter().any(|op| matches!(means(op), Means::Staged(Protocol::Ll | Protocol::Ll128)));
     let instances = options.instances.map_or(1, |given| given.value);
     let whole = (instances > 1).then_some(INSTANCE_TILE);
     let tile = options.tile.map(|given| given.value).or(whole.filter(|_| !any_staged));
-    let tile = if any_staged { Some(tile.unwrap_or(Widths::SLOT_BYTES)) } else { tile };
+    let tile = if any_staged { Some(tile.unwrap_or(Widths::staged_tile(lines))) } else { tile };
     let slots = options.slots.filter(|_| tile.is_some()).map_or(SLOTS, |given| given.value);
     let divided = divide::divide(program, means, tile.is_some());
     let before = divided.list.len();
@@ -130,7 +132,8 @@ fn carried_out(
         return Err(vec![finding]);
     }
     let graph = depend::depend(program, &tasks);
-    let mut placement = assign::assign(program, &tasks, &graph, supported::cap(domain, options))?;
+    let mut placement =
+        assign::assign(program, &tasks, &graph, supported::cap(domain, options), tile.is_some())?;
     if let Some(finding) = too_many_fifos(program, &tasks, &placement, instances) {
         return Err(vec![finding]);
     }

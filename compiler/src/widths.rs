@@ -14,23 +14,45 @@ pub struct Widths {
     pub threads: u32,
     /// Packs that a thread has in flight, at least 1; a step of more sources loads one of each.
     pub loads: u32,
-    /// Bytes of data that a FIFO's slot has room for: a multiple of 16. A tile that is staged is no larger.
+    /// Bytes of data that a FIFO's slot has room for by protocol Simple: a multiple of 16. A tile that goes through slots is
+    /// no larger.
     pub slot_bytes: u64,
+    /// The same for LL and LL128.
+    pub line_bytes: u64,
+    /// Most bytes of a tile.
+    pub tile: u64,
 }
 
 impl Default for Widths {
     fn default() -> Widths {
-        Widths { counter_bits: 64, threads: 1024, loads: 8, slot_bytes: Widths::SLOT_BYTES }
+        Widths {
+            counter_bits: 64,
+            threads: 1024,
+            loads: 8,
+            slot_bytes: Widths::SLOT_BYTES,
+            line_bytes: Widths::LINE_BYTES,
+            tile: u64::MAX,
+        }
     }
 }
 
 impl Widths {
-    /// What tests take: counters that wrap after 1024 signals, blocks of two warps, two packs in flight, slots of 256 bytes.
-    /// A chunk of 3 KiB then goes through the unrolled loop of a copy and through its rest, or is 12 tiles.
-    pub const SMALL: Widths = Widths { counter_bits: 10, threads: 64, loads: 2, slot_bytes: 256 };
+    /// What tests take: counters that wrap after 1024 signals, blocks of two warps, two packs in flight, slots and tiles of 256
+    /// bytes. A chunk of 3 KiB then goes through the unrolled loop of a copy and through its rest, or is 12 tiles.
+    pub const SMALL: Widths =
+        Widths { counter_bits: 10, threads: 64, loads: 2, slot_bytes: 256, line_bytes: 256, tile: 256 };
 
-    /// What a slot has room for where nothing is shrunk.
-    pub const SLOT_BYTES: u64 = 16 << 10;
+    /// What a slot has room for by protocol Simple where nothing is shrunk: some ten microseconds of a thread block's stores,
+    /// beside which a hop's latency is small.
+    pub const SLOT_BYTES: u64 = 64 << 10;
+
+    /// What it has room for by LL and LL128, which are for small messages.
+    pub const LINE_BYTES: u64 = 16 << 10;
+
+    /// Bytes of a tile that goes through slots unless the schedule says otherwise; `lines`: those of LL or LL128, too.
+    pub(crate) fn staged_tile(lines: bool) -> u64 {
+        if lines { Widths::LINE_BYTES.min(Widths::SLOT_BYTES) } else { Widths::SLOT_BYTES }
+    }
 
     /// Bits of a start's sequence number.
     pub fn sequence_bits(&self) -> u32 {
@@ -64,9 +86,10 @@ impl Widths {
             let message = format!("blocks of {} threads with {} loads in flight", self.threads, self.loads);
             problems.push(refuse(message, "choose a multiple of 32 threads, and at least one load"));
         }
-        if self.slot_bytes == 0 || !self.slot_bytes.is_multiple_of(16) {
-            let message = format!("slots of {} bytes", self.slot_bytes);
-            problems.push(refuse(message, "choose a multiple of 16"));
+        for bytes in [self.slot_bytes, self.line_bytes] {
+            if bytes == 0 || !bytes.is_multiple_of(16) {
+                problems.push(refuse(format!("slots of {bytes} bytes"), "choose a multiple of 16"));
+            }
         }
         let most = kernel.most_signals();
         if most > self.most_signals() {
@@ -78,7 +101,12 @@ impl Widths {
             );
         }
         let threads = kernel.threads.min(self.threads);
-        let tile = kernel.tile.map(|tile| tile.min(self.slot_bytes));
+        let room = match (kernel.has_lines(), kernel.has_fifos()) {
+            (true, _) => self.line_bytes.min(self.slot_bytes),
+            (false, true) => self.slot_bytes,
+            (false, false) => u64::MAX,
+        };
+        let tile = kernel.tile.map(|tile| tile.min(self.tile).min(room));
         if problems.is_empty() { Ok(Kernel { threads, tile, widths: self, ..kernel }) } else { Err(problems) }
     }
 
@@ -90,14 +118,16 @@ impl Widths {
              constexpr unsigned SEQUENCE_BITS = {};  // of a start's sequence number\n\
              [[maybe_unused]] constexpr unsigned LOADS = {};  // packs that a thread has in flight\n\
              [[maybe_unused]] constexpr unsigned UNROLL = {};  // packs of each source, where not 0\n\
-             [[maybe_unused]] constexpr unsigned SLOT_BYTES = {};  // of data in a FIFO's slot\n\
+             [[maybe_unused]] constexpr unsigned SLOT_BYTES = {};  // of data in a FIFO's slot, by Simple\n\
+             [[maybe_unused]] constexpr unsigned LINE_BYTES = {};  // and by LL and LL128\n\
              constexpr unsigned FIFOS = {FIFOS};  // from one rank to another, of a protocol\n\
              [[maybe_unused]] constexpr unsigned SLOTS = {SLOTS};  // of a FIFO\n\n}}  // namespace quadrille\n",
             self.counter_bits,
             self.sequence_bits(),
             self.loads,
             unroll.unwrap_or(0),
-            self.slot_bytes
+            self.slot_bytes,
+            self.line_bytes
         )
     }
 }

@@ -311,7 +311,7 @@ impl State {
     /// windows that go through the switch; nothing is running that uses them.
     fn reserve(&mut self, fifos: &FifoLayout) -> Result<(), Error> {
         for group in self.groups.values_mut() {
-            let staged = group.queue.iter().flatten().any(|call| call.program.cuda.slot_bytes.is_some());
+            let staged = group.queue.iter().flatten().any(|call| call.program.cuda.staged);
             if staged && group.fifos.contains(&0) {
                 for (address, rank) in group.fifos.iter_mut().zip(0..) {
                     *address = self.gpus.alloc_fifos(Rank(rank), fifos)?;

@@ -248,7 +248,10 @@ impl Shared {
     }
 
     pub(crate) fn fifo_layout(&self) -> FifoLayout {
-        FifoLayout { ranks: self.ranks, slot_bytes: self.options.widths.slot_bytes }
+        {
+            let Widths { slot_bytes, line_bytes, .. } = self.options.widths;
+            FifoLayout { ranks: self.ranks, slot_bytes, line_bytes }
+        }
     }
 
     pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {

@@ -136,7 +136,8 @@ impl Import {
     }
 
     fn follow(&self, sequence: &Sequence, program: &Program, domain: &Domain) -> Planned {
-        lower::follow(program, &sequence.plan, domain, (Widths::SLOT_BYTES, SLOTS))
+        let lines = sequence.plan.tasks.messages.iter().any(|sent| sent.protocol != Protocol::Simple);
+        lower::follow(program, &sequence.plan, domain, (Widths::staged_tile(lines), SLOTS))
     }
 }
 

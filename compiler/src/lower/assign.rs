@@ -21,7 +21,9 @@ pub(super) struct Placement {
 
 /// Assigns blocks: a rank's tasks of equal depth go to different blocks (modulo `cap`), preferably to the block
 /// of a task they depend on; tasks of different depth share blocks, tasks of different channels never.
-/// A block named by the program is taken.
+/// A block named by the program is taken. Where there are tiles, a block takes no task that comes later than a hop after
+/// its last one, if another is free: rather than wait for peers, it goes on to the next tile. (The way up a tree and the
+/// way down then are of different blocks; in a ring every rank has something to do at every hop.)
 ///
 /// Errors: `unsupported` where a rank has more channels than blocks.
 pub(super) fn assign(
@@ -29,6 +31,7 @@ pub(super) fn assign(
     tasks: &Tasks,
     graph: &Graph,
     cap: u32,
+    tiled: bool,
 ) -> Result<Placement, Vec<Diagnostic>> {
     let n = tasks.list.len();
     let mut depth = vec![0u32; n];
@@ -48,6 +51,8 @@ pub(super) fn assign(
     let mut blocks = vec![1u32; program.shape.ranks as usize];
     let mut level: Vec<Vec<u32>> = vec![Vec::new(); blocks.len()];
     let channels = Channels::new(program, tasks, cap)?;
+    // The depth of each block's last task.
+    let mut last: Vec<Vec<Option<u32>>> = vec![vec![None; cap as usize]; blocks.len()];
     for same_depth in order.chunk_by(|&a, &b| depth[a as usize] == depth[b as usize]) {
         for &task in same_depth {
             level[executor[task as usize].0 as usize].push(task);
@@ -57,7 +62,16 @@ pub(super) fn assign(
             let rank = executor[first as usize];
             let of_rank = std::mem::take(&mut level[rank.0 as usize]);
             if !of_rank.is_empty() {
-                place_level(&of_rank, rank, graph, tasks, &channels, &mut place);
+                let now = depth[first as usize];
+                let of_blocks = &mut last[rank.0 as usize];
+                let idle: Vec<bool> =
+                    of_blocks.iter().map(|last| tiled && last.is_some_and(|last| last + 1 < now)).collect();
+                place_level(&of_rank, rank, (graph, tasks, &channels), &idle, &mut place);
+                for &task in &of_rank {
+                    if let Some(last) = of_blocks.get_mut(place[task as usize].block.0 as usize) {
+                        *last = Some(now);
+                    }
+                }
                 let used = of_rank.iter().map(|&task| place[task as usize].block.0 + 1).max().unwrap_or(1);
                 let known = &mut blocks[rank.0 as usize];
                 *known = used.max(*known);
@@ -105,13 +119,12 @@ impl Channels {
 }
 
 /// Places one rank's tasks of one depth. Those with a block of their own choose first, then those with a predecessor
-/// on the rank.
+/// on the rank; blocks that are `idle` are taken last.
 fn place_level(
     of_rank: &[u32],
     rank: Rank,
-    graph: &Graph,
-    tasks: &Tasks,
-    channels: &Channels,
+    (graph, tasks, channels): (&Graph, &Tasks, &Channels),
+    idle: &[bool],
     place: &mut [Place],
 ) {
     let mut taken = vec![false; channels.cap as usize];
@@ -122,7 +135,7 @@ fn place_level(
         let mut serving = channels.blocks(rank, site(task).channel);
         let preferred = before
             .map(|p| (p.index(), place[p.index()]))
-            .filter(|&(_, at)| at.rank == rank && !taken[at.block.0 as usize])
+            .filter(|&(_, at)| at.rank == rank && !taken[at.block.0 as usize] && !idle[at.block.0 as usize])
             .max_by_key(|&(index, _)| index)
             .map(|(_, at)| at.block)
             .filter(|block| serving.any(|serves| serves == block.0));
@@ -138,7 +151,11 @@ fn place_level(
     for task in rest {
         let channel = site(task).channel;
         let serving = channels.blocks(rank, channel);
-        let block = serving.clone().find(|&block| !taken[block as usize]).or_else(|| {
+        let free = |late: bool| {
+            let fits = |block: &u32| !taken[*block as usize] && (late || !idle[*block as usize]);
+            serving.clone().find(fits)
+        };
+        let block = free(false).or_else(|| free(true)).or_else(|| {
             let turn = overflow.entry(channel).or_default();
             *turn += 1;
             serving.cycle().nth(*turn - 1)

@@ -6,7 +6,7 @@ use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::domain::Domain;
 use crate::kernel::THREADS;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
-use crate::program::{Op, Program, Statement};
+use crate::program::{Op, Program};
 use crate::widths::Widths;
 
 /// Every option that asks for something this world or this version does not have.
@@ -96,9 +96,9 @@ fn fifos(program: &Program, options: &ScheduleOptions, symmetric: bool, findings
     let mut refuse = |loc: Loc, message: String, note: String| {
         findings.push(Diagnostic::new(Check::Unsupported, loc, message).note(note));
     };
-    let of_statement = |statement: &Statement| staging(&statement.how, options, symmetric).is_some();
-    let staged =
-        program.statements.iter().any(of_statement) || staging(&How::default(), options, symmetric).is_some();
+    let hows = program.statements.iter().map(|statement| &statement.how).chain([&options.how]);
+    let by: Vec<Protocol> = hows.filter_map(|how| staging(how, options, symmetric)).collect();
+    let (staged, lines) = (!by.is_empty(), by.iter().any(|protocol| *protocol != Protocol::Simple));
     if let Some(Given { value, loc }) = options.slots {
         if !staged {
             let note =
@@ -109,7 +109,7 @@ fn fifos(program: &Program, options: &ScheduleOptions, symmetric: bool, findings
         }
     }
     if let Some(Given { value, loc }) = options.tile {
-        let most = Widths::SLOT_BYTES;
+        let most = Widths::staged_tile(lines);
         if !value.is_multiple_of(16) {
             refuse(loc, format!("a tile of {value} bytes"), "a tile is a multiple of 16 bytes".to_owned());
         } else if staged && value > most {

@@ -166,6 +166,6 @@ fn widths_change_text_and_threads_and_are_refused_where_counters_are_too_narrow(
     assert!(bits(6).is_ok());
     let refused = told(&bits(5).unwrap_err());
     assert!(refused.contains("has 13 signals of one counter"), "{refused}");
-    let wrong = Widths { counter_bits: 65, threads: 33, loads: 0, slot_bytes: 8 };
+    let wrong = Widths { counter_bits: 65, threads: 33, loads: 0, slot_bytes: 8, ..Widths::SMALL };
     assert_eq!(wrong.apply(kernel.clone()).unwrap_err().len(), 3);
 }

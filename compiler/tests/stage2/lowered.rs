@@ -107,3 +107,23 @@ fn the_staged_ring_is_made_of_the_primitives_of_the_field() {
         }
     }
 }
+
+#[test]
+fn in_tiles_the_ways_up_and_down_a_tree_have_blocks_of_their_own() {
+    let sketch =
+        programs::all().into_iter().find(|(name, _)| *name == "tree all-reduce, in place").unwrap().1;
+    let program = sketch.program(8).unwrap();
+    let way = |name: &str| ways().into_iter().find(|(way, _)| *way == name).unwrap().1;
+    let blocks = |name: &str| -> Vec<usize> {
+        let schedule = lowered_as(&program, &way(name));
+        assert!(findings(&schedule, &program).is_empty());
+        schedule.blocks.iter().map(Vec::len).collect()
+    };
+    // Three chunks of each rank go up and come down. The root sends down what it has just made.
+    assert_eq!(blocks("staged"), [3, 6, 6, 6, 6, 6, 6, 6]);
+    // Where there is room for two alone, they are shared.
+    assert_eq!(blocks("staged, 4 slots, 2 blocks"), [2; 8]);
+    let ring = programs::ring_all_reduce(0, 0).program(8).unwrap();
+    let of_ring = lowered_as(&ring, &way("staged"));
+    assert!(of_ring.blocks.iter().all(|blocks| blocks.len() == 1), "a rank of a ring is never idle");
+}

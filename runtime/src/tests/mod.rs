@@ -69,7 +69,7 @@ impl Gather {
             Some(Line { line: i as u32 + 1, what: what.trim().to_owned(), step: None })
         });
         Cuda {
-            slot_bytes: None,
+            staged: false,
             multicast: false,
             tiles: None,
             entry: entry.to_owned(),

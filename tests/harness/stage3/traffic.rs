@@ -65,7 +65,7 @@ impl Traffic {
         reported(collective, program, message)?;
         let schedule = collective.verified(&Domain::full_mesh(program.shape.ranks))?;
         let fifos = Fifos::of(&schedule);
-        let tile = schedule.tile.map(|tile| tile.min(self.widths.slot_bytes));
+        let tile = schedule.tile.map(|tile| tile.min(self.widths.tile));
         let largest = message.chunk_elements() * message.dtype.bytes() as u64;
         let instances = u64::from(schedule.instances);
         // Parts of chunks are whole packs of 16 bytes.
@@ -136,7 +136,7 @@ impl Traffic {
         let uses = if bits >= 40 { 0xffff_ffff } else { (1 << bits) / u64::from(SLOTS) };
         let flag = now / u64::from(SLOTS) % uses + 1;
         let fills = flag == uses || flag == uses / 2;
-        let all = self.widths.slot_bytes;
+        let all = self.widths.line_bytes;
         let bytes = if fills && protocol != Protocol::Simple { all } else { bytes };
         match protocol {
             Protocol::Simple => bytes,

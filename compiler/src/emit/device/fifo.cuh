@@ -9,8 +9,8 @@ template <u32 PROTOCOL>
 struct Slots {
   static constexpr u64 HEADER = PROTOCOL == LL128 ? 128 : 16;
   static constexpr u64 DATA = PROTOCOL == SIMPLE ? SLOT_BYTES
-                              : PROTOCOL == LL   ? 2 * SLOT_BYTES
-                                                 : 128 * ((SLOT_BYTES + 119) / 120);
+                              : PROTOCOL == LL   ? 2 * LINE_BYTES
+                                                 : 128 * ((LINE_BYTES + 119) / 120);
   static constexpr u64 STRIDE = HEADER + DATA;
 
   // Address of the first slot of a FIFO in the region at `base`.

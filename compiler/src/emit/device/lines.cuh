@@ -83,7 +83,7 @@ __device__ __forceinline__ u64 most_lines(const Ends<COUNT>& ends, u64 lines, u6
 template <class T, class Op, u32 SOURCES, u32 DESTS, u64 FROM, u64 TO>
 __device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar) {
   const u64 bytes = count * sizeof(typename T::Bits), own = (bytes + 7) / 8;
-  const u64 lines = most_lines<TO>(to, most_lines<FROM>(from, own, SLOT_BYTES / 8), SLOT_BYTES / 8);
+  const u64 lines = most_lines<TO>(to, most_lines<FROM>(from, own, LINE_BYTES / 8), LINE_BYTES / 8);
 #pragma unroll 1
   for (u64 i = threadIdx.x; i < lines; i += blockDim.x) {
     const u64 left = i < own ? bytes - 8 * i : 0;
@@ -124,7 +124,7 @@ __device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS>
 // converged. It relies on links that keep the stores of a warp to one line together.
 template <class T, class Op, u32 SOURCES, u32 DESTS, u64 FROM, u64 TO>
 __device__ __noinline__ void move_ll128(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar) {
-  constexpr u64 ALL = (SLOT_BYTES + 119) / 120;
+  constexpr u64 ALL = (LINE_BYTES + 119) / 120;
   const u64 bytes = count * sizeof(typename T::Bits), own = (bytes + 119) / 120;
   const u64 lines = most_lines<TO>(to, most_lines<FROM>(from, own, ALL), ALL);
   const u32 part = threadIdx.x % 8, in_warp = threadIdx.x % 32 / 8;
