@@ -36,7 +36,7 @@ pub(super) fn two_groups() -> Result<String, Failed> {
 }
 
 pub(super) fn two_in_flight() -> Result<String, Failed> {
-    let rings = [collective(RING, "protocol = LL")?, collective(RING, "protocol = LL, slots = 1")?];
+    let rings = [collective(RING, "protocol = LL")?, collective(RING, "protocol = LL, slots = 2")?];
     let queue = |world: &World, orders: &dyn Fn(u32) -> [usize; 2]| -> Result<_, Failed> {
         let group = world.communicators()?;
         let calls = [Queued::new(&group, &rings[0], 60, 0)?, Queued::new(&group, &rings[1], 40, 1)?];
