@@ -171,9 +171,9 @@ fn bless(cases: &[Case]) -> Result<(), Failed> {
     let file = folder().join("README.md");
     let readme = fs::read_to_string(&file)?;
     let (before, after) = readme.split_once(HEAD).ok_or("the README has no table")?;
-    let after = after.split_once("\n\n").map_or("", |(_, after)| after);
+    let after = after.split_once("\n## ").map_or("", |(_, after)| after);
     let lines: Vec<String> = cases.iter().map(Case::line).collect::<Result<_, _>>()?;
-    Ok(fs::write(file, format!("{before}{HEAD}{}\n\n{after}", lines.join("\n")))?)
+    Ok(fs::write(file, format!("{before}{HEAD}{}\n\n## {after}", lines.join("\n")))?)
 }
 
 /// The tests that the README names for wrong plans of MSCCLang are there.
