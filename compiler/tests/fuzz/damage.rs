@@ -43,6 +43,9 @@ const NUMBERS: [&str; 16] = [
 pub(crate) fn damaged(text: &str, words: &[&str], random: &mut Random) -> String {
     let mut text = text.to_owned();
     for _ in 0..1 + random.below(3) {
+        if text.is_empty() {
+            break;
+        }
         text = match random.below(8) {
             0 => bytes(&text, random),
             1 => numbers(&text, random),
