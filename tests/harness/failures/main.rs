@@ -157,8 +157,7 @@ fn complete(cases: &[Case]) -> Result<(), Failed> {
         return Err(format!("there are cases of rows {rows:?}").into());
     }
     let readme = fs::read_to_string(folder().join("README.md"))?;
-    let lines =
-        readme.lines().filter(|line| line.starts_with(|c: char| c == '|') && line.contains("](")).count();
+    let lines = readme.lines().filter(|line| line.starts_with('|') && line.contains("](")).count();
     match lines == cases.len() {
         true => Ok(()),
         false => Err(format!("{} cases, and {lines} lines in the table", cases.len()).into()),

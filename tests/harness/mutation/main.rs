@@ -164,7 +164,7 @@ fn judge(sizes: &[u32], mut sample: Sample) {
 }
 
 fn sample_of<T>(sample: &mut Sample, all: Vec<T>, most: usize) -> Vec<T> {
-    let before = std::mem::replace(&mut sample.most, Some(most));
+    let before = sample.most.replace(most);
     let some = sample.of(all);
     sample.most = before;
     some
