@@ -14,6 +14,8 @@ use std::ops::{Range, RangeInclusive};
 const MOST_CHANNELS: i64 = 32;
 /// Elements of a file: what its tree takes is bounded by it.
 const MOST_NODES: u32 = 1 << 20;
+/// Attributes of an element. The reader compares each with each.
+const MOST_ATTRIBUTES: usize = 256;
 /// Chunks of one buffer.
 const MOST_CHUNKS: i64 = 1 << 16;
 /// Chunks that all steps move.
@@ -169,11 +171,45 @@ impl<'t> Lines<'t> {
     }
 }
 
+/// Where the first tag begins that has too many attributes. Linear.
+fn crowded(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(begin) = text.get(at..)?.find('<').map(|found| at + found) {
+        let rest = &text[begin..];
+        let aside = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")];
+        if let Some((open, close)) = aside.into_iter().find(|(open, _)| rest.starts_with(open)) {
+            at = begin + open.len() + rest[open.len()..].find(close)? + close.len();
+            continue;
+        }
+        let (mut quote, mut attributes) = (None, 0);
+        at = begin + 1;
+        while at < bytes.len() {
+            match (quote, bytes[at]) {
+                (None, b'"' | b'\'') => quote = Some(bytes[at]),
+                (None, b'>' | b'<') => break,
+                (None, b'=') => attributes += 1,
+                (Some(open), byte) if byte == open => quote = None,
+                _ => {}
+            }
+            at += 1;
+        }
+        if attributes > MOST_ATTRIBUTES {
+            return Some(begin);
+        }
+    }
+    None
+}
+
 /// Reads a file.
 ///
 /// Errors: what is wrong with its text, elements, attributes and their numbers.
 pub(super) fn read(text: &str) -> Result<Algorithm, Vec<Diagnostic>> {
     let lines = Lines::of(text);
+    if let Some(at) = crowded(text) {
+        let message = format!("an element with more than {MOST_ATTRIBUTES} attributes");
+        return Err(vec![finding(Check::Syntax, lines.loc(at..at + 1), message)]);
+    }
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let at = Position { line: error.pos().row, column: error.pos().col.saturating_sub(1) };
