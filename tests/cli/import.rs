@@ -14,7 +14,7 @@ fn import_prints_the_proved_schedule() {
     assert_eq!(printed.stdout, line(&format!("compile {PLAN} --emit schedule")).succeeds().stdout);
     line(&format!("import {PLAN} --emit rust"))
         .fails(2, &["cannot be written as Rust yet", "--emit schedule"]);
-    line(&format!("import {RING}")).fails(2, &["is no MSCCL XML file"]);
+    line(&format!("import {RING}")).fails(2, &["is no MSCCL XML and no MSCCL++ JSON file"]);
     line("import none.xml").fails(2, &["there is no file none.xml"]);
 }
 

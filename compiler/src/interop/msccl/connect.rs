@@ -1,8 +1,8 @@
 //! Thread blocks to a whole: which receive each send meets, and which steps each step waits for.
 
 use super::document::{Algorithm, Block, Step, StepKind};
-use super::finding;
 use crate::diagnostic::{Check, Diagnostic, Loc};
+use crate::interop::finding;
 use crate::ids::{Place, Rank, ThreadBlock};
 use crate::words;
 use rustc_hash::FxHashMap;
