@@ -245,7 +245,7 @@ impl<'a> Laying<'a> {
         let statement = StatementId(point.act);
         let id = OpId(self.program.ops.len() as u32);
         // A copy of a chunk to itself moves nothing.
-        let moves = sources != dests;
+        let moves = sources.len() > 1 || sources != dests;
         let op = Op { statement, trail, sources: reads, dests: stores, position, site, scaling: Scaling::default() };
         self.positions.stored(&op);
         self.program.ops.push(op);
