@@ -34,7 +34,9 @@ enum Form {
 #[non_exhaustive]
 pub(crate) enum ImportError {
     /// Not a plan of another system.
-    #[error("{file} is no MSCCL XML and no MSCCL++ JSON file\nhelp: `check`, `compile` and `run` take Rust sources as they are")]
+    #[error(
+        "{file} is no MSCCL XML and no MSCCL++ JSON file\nhelp: `check`, `compile` and `run` take Rust sources as they are"
+    )]
     NotForeign {
         /// The file.
         file: String,

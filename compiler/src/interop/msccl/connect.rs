@@ -2,8 +2,8 @@
 
 use super::document::{Algorithm, Block, Step, StepKind};
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::interop::finding;
 use crate::ids::{Place, Rank, ThreadBlock};
+use crate::interop::finding;
 use crate::words;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 use super::connect::{Connected, Linked};
 use super::document::{Chunks, Step, StepKind};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
-use crate::interop::{finding, out_of_bounds};
 use crate::ids::{Buffer, Place, Rank, Slice};
+use crate::interop::{finding, out_of_bounds};
 use crate::kind::Shape;
 use crate::lower::{End, Message, Plan, Task, Tasks};
 use crate::options::How;

@@ -93,10 +93,7 @@ pub(super) fn read(text: &str) -> Result<Document, Vec<Diagnostic>> {
     let lines = Lines::of(text);
     let value = parse(text, &lines)?;
     let mut document = Documents { reader: Reader { lines: &lines, findings: Vec::new() }, ops: 0 };
-    let found = document
-        .reader
-        .object(&value, "the plan", TOP)
-        .and_then(|fields| document.document(fields));
+    let found = document.reader.object(&value, "the plan", TOP).and_then(|fields| document.document(fields));
     match found {
         Some(found) if document.reader.findings.is_empty() => Ok(found),
         _ => Err(document.reader.findings),

@@ -144,12 +144,7 @@ struct Block {
 
 impl Block {
     fn new(blocks: usize) -> Block {
-        Block {
-            clock: Clock::new(blocks),
-            threads: FxHashMap::default(),
-            heard: None,
-            ported: Vec::new(),
-        }
+        Block { clock: Clock::new(blocks), threads: FxHashMap::default(), heard: None, ported: Vec::new() }
     }
 
     fn sync(&mut self, own: usize) {
@@ -223,7 +218,8 @@ impl Judge<'_> {
             let own = |of: usize| all.iter().filter(|(block, _)| *block == of).count() as i64;
             for (&of, posts) in &self.published[counter] {
                 let last = due - (all.len() as i64 - own(of));
-                let Some(&(post, ref clock)) = usize::try_from(last - 1).ok().and_then(|last| posts.get(last))
+                let Some(&(post, ref clock)) =
+                    usize::try_from(last - 1).ok().and_then(|last| posts.get(last))
                 else {
                     continue;
                 };

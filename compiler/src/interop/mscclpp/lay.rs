@@ -88,7 +88,10 @@ impl<'a> Laying<'a> {
                     writer.insert(*at, act.block);
                 }
             }
-            let packets = chunk.sources.iter().filter_map(|end| if let End::Packet(at) = end { Some(*at) } else { None });
+            let packets = chunk
+                .sources
+                .iter()
+                .filter_map(|end| if let End::Packet(at) = end { Some(*at) } else { None });
             reads.extend(packets.map(|at| (at, point)));
         }
         // Scratch: what the file uses plainly, packets that blocks keep for themselves, messages.
@@ -113,7 +116,12 @@ impl<'a> Laying<'a> {
                     // Both ends are known when they are laid.
                     tasks.messages.push(Message { protocol: Protocol::Ll, writer: 0, reader: 0 });
                     let next = &mut sent_to[at.rank.0 as usize];
-                    flight.push(Slice { buffer: Buffer::Scratch, rank: at.rank, start: shape.scratch + *next, len: 1 });
+                    flight.push(Slice {
+                        buffer: Buffer::Scratch,
+                        rank: at.rank,
+                        start: shape.scratch + *next,
+                        len: 1,
+                    });
                     *next += 1;
                     Stored::Sent(flight.len() as u32 - 1)
                 }
@@ -196,7 +204,12 @@ impl<'a> Laying<'a> {
         let at = match end {
             End::Plain(at) => {
                 let at = locate(&self.program.shape, *at);
-                return into.push(memory(Slice { buffer: at.buffer, rank: at.rank, start: at.chunk, len: 1 }));
+                return into.push(memory(Slice {
+                    buffer: at.buffer,
+                    rank: at.rank,
+                    start: at.chunk,
+                    len: 1,
+                }));
             }
             End::Packet(at) => *at,
         };
@@ -246,10 +259,19 @@ impl<'a> Laying<'a> {
         let id = OpId(self.program.ops.len() as u32);
         // A copy of a chunk to itself moves nothing.
         let moves = sources.len() > 1 || sources != dests;
-        let op = Op { statement, trail, sources: reads, dests: stores, position, site, scaling: Scaling::default() };
+        let op = Op {
+            statement,
+            trail,
+            sources: reads,
+            dests: stores,
+            position,
+            site,
+            scaling: Scaling::default(),
+        };
         self.positions.stored(&op);
         self.program.ops.push(op);
-        let of_task = |ends: Vec<(Slice, lower::End)>| ends.into_iter().filter(|_| moves).map(|end| end.1).collect();
+        let of_task =
+            |ends: Vec<(Slice, lower::End)>| ends.into_iter().filter(|_| moves).map(|end| end.1).collect();
         self.tasks.list.push(Task {
             op: id,
             transfer: false,

@@ -63,8 +63,12 @@ pub(super) enum Sort {
     Barrier,
     Acquire,
     Release,
-    Signal { relaxed: bool },
-    Wait { relaxed: bool },
+    Signal {
+        relaxed: bool,
+    },
+    Wait {
+        relaxed: bool,
+    },
     Flush,
     Pipeline,
     /// Moves chunks; see [`Form`].
@@ -97,7 +101,8 @@ impl Sort {
             packets_first: false,
             signals: false,
         };
-        let packets = |packets_from, packets_to| Form { packets_from, packets_to, packets_first: true, ..plain };
+        let packets =
+            |packets_from, packets_to| Form { packets_from, packets_to, packets_first: true, ..plain };
         Some(match name {
             "nop" => Sort::Nop,
             "barrier" => Sort::Barrier,
@@ -217,7 +222,8 @@ impl<'a> Ops<'_, 'a> {
                     return None;
                 }
                 numbers = self.iterations(fields)?;
-                body = self.reader.due_list(fields, "ops").iter().filter_map(|op| self.op(op, false)).collect();
+                body =
+                    self.reader.due_list(fields, "ops").iter().filter_map(|op| self.op(op, false)).collect();
             }
             Sort::Move(form) => {
                 if Reader::field(fields, "channel_ids").is_some() {
@@ -270,7 +276,9 @@ impl<'a> Ops<'_, 'a> {
         let loc = self.reader.head(fields);
         let base = match &given.copied().collect::<Vec<_>>()[..] {
             ["type"] => self.reader.choice(fields, "type", &BUFFERS).map(Base::Local),
-            ["buffer_id"] => self.reader.number(fields, "buffer_id", 0..=MOST_IDS).map(|id| Base::Remote(id.0)),
+            ["buffer_id"] => {
+                self.reader.number(fields, "buffer_id", 0..=MOST_IDS).map(|id| Base::Remote(id.0))
+            }
             ["switch_channel_id"] => {
                 self.reader.number(fields, "switch_channel_id", 0..=MOST_IDS).map(|id| Base::Switch(id.0))
             }
@@ -294,7 +302,8 @@ impl<'a> Ops<'_, 'a> {
             }
         }
         if form.apart && ends[0].len() != ends[1].len() {
-            let message = format!("`{name}` with {} sources and {} destinations", ends[0].len(), ends[1].len());
+            let message =
+                format!("`{name}` with {} sources and {} destinations", ends[0].len(), ends[1].len());
             self.reader.report(Check::Syntax, at, message);
         }
         let alike = |a: &Ref, b: &Ref| a.size == b.size;

@@ -8,7 +8,7 @@ use crate::dtype::RedOp;
 use crate::ids::{Buffer, Place, Rank, ThreadBlock};
 use crate::interop::{MOST_MOVED, finding, out_of_bounds};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Parts that a chunk is split into for groups of thread blocks.
@@ -93,10 +93,24 @@ pub(super) struct At {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Counter {
     /// The n-th channel from one GPU to another.
-    Channel { port: bool, from: u32, to: u32, nth: u32 },
-    Semaphore { gpu: u32, id: u32, initial: u32 },
+    Channel {
+        port: bool,
+        from: u32,
+        to: u32,
+        nth: u32,
+    },
+    Semaphore {
+        gpu: u32,
+        id: u32,
+        initial: u32,
+    },
     /// Arrivals at the barrier; of one block, which `by` waits for.
-    Barrier { gpu: u32, id: u32, of: u32, by: u32 },
+    Barrier {
+        gpu: u32,
+        id: u32,
+        of: u32,
+        by: u32,
+    },
 }
 
 impl Counter {
@@ -125,12 +139,13 @@ impl Counter {
 /// Errors (`form`, `out-of-bounds`, `unsupported`): ids and chunks that there are not, and what cannot be carried out.
 pub(super) fn resolve(document: Document) -> Result<Plan, Vec<Diagnostic>> {
     let mut resolving = Resolving {
+        pipelines: 0,
         document: &document,
         parts: 1,
         acts: Vec::new(),
         blocks: Vec::new(),
         counters: FxHashMap::default(),
-        loops: FxHashMap::default(),
+        uses: BTreeMap::new(),
         unit: None,
         combines: None,
         scratch: 0,
@@ -146,6 +161,7 @@ pub(super) fn resolve(document: Document) -> Result<Plan, Vec<Diagnostic>> {
             resolving.gpu(gpu, Rank(rank));
         }
         resolving.mixed();
+        resolving.looped();
     }
     let Resolving { parts, acts, blocks, counters, unit, combines, scratch, findings, .. } = resolving;
     if !findings.is_empty() {
@@ -165,8 +181,17 @@ pub(super) fn resolve(document: Document) -> Result<Plan, Vec<Diagnostic>> {
     })
 }
 
-/// A pipeline's unit and chunks; `None` outside.
-type Loop = Option<(u64, u64)>;
+/// A pipeline's number among all, unit and chunks; `None` outside.
+type Loop = Option<(u32, (u64, u64))>;
+
+/// Uses of a counter in a row by one block, all in one pipeline or all outside.
+struct Run {
+    posts: bool,
+    block: usize,
+    within: Loop,
+    times: u32,
+    loc: Loc,
+}
 
 struct Resolving<'a> {
     document: &'a Document,
@@ -175,8 +200,9 @@ struct Resolving<'a> {
     acts: Vec<Act>,
     blocks: Vec<(Place, Range<usize>)>,
     counters: FxHashMap<Counter, u32>,
-    /// In which loop each counter is used.
-    loops: FxHashMap<u32, Loop>,
+    pipelines: u32,
+    /// What each counter is used for.
+    uses: BTreeMap<u32, Vec<Run>>,
     /// The unit of all pipelines, and where the first stands.
     unit: Option<(u64, Loc)>,
     combines: Option<(RedOp, Loc)>,
@@ -220,7 +246,8 @@ impl Resolving<'_> {
     fn reused(&mut self) {
         let scratch = self.document.gpus.iter().any(|gpu| gpu.chunks[2] > 0);
         if let Some(loc) = self.document.reuse.filter(|_| scratch) {
-            let note = "scratch would hold a part of its chunks only, at places that depend on the message's size";
+            let note =
+                "scratch would hold a part of its chunks only, at places that depend on the message's size";
             self.report(Check::Unsupported, loc, "`reuse_resources` with scratch", note);
         }
     }
@@ -257,7 +284,12 @@ impl Resolving<'_> {
         match self.unit {
             Some((other, at)) if other != unit => {
                 let note = format!("the one at {at} has {other}; all tiles of a call are equally large");
-                self.report(Check::Unsupported, op.loc, format!("a pipeline with units of {unit} bytes"), note);
+                self.report(
+                    Check::Unsupported,
+                    op.loc,
+                    format!("a pipeline with units of {unit} bytes"),
+                    note,
+                );
             }
             _ => self.unit = self.unit.or(Some((unit, op.loc))),
         }
@@ -274,13 +306,16 @@ impl Resolving<'_> {
                 let note = "executors move packets whole, whatever the unit";
                 self.report(Check::Unsupported, inner.loc, "packets in a pipeline", note);
             }
-            if let Some(odd) = inner.sources.iter().chain(&inner.dests).find(|chunks| chunks.size != chunks_of(op)) {
+            if let Some(odd) =
+                inner.sources.iter().chain(&inner.dests).find(|chunks| chunks.size != chunks_of(op))
+            {
                 let message = format!("{} chunks in a pipeline over {chunks}", odd.size);
                 let note = "some of them would not be moved, or beyond their end";
                 self.report(Check::Form, inner.loc, message, note);
             }
-            self.op(gpu, inner, Some(op.numbers));
+            self.op(gpu, inner, Some((self.pipelines, op.numbers)));
         }
+        self.pipelines += 1;
     }
 
     fn op(&mut self, gpu: &Gpu, op: &Op, within: Loop) {
@@ -316,17 +351,40 @@ impl Resolving<'_> {
         }
     }
 
-    fn counter(&mut self, op: &Op, counter: Counter, within: Loop) -> u32 {
+    fn counter(&mut self, op: &Op, counter: Counter, posts: bool, within: Loop) -> u32 {
         let next = self.counters.len() as u32;
-        let name = counter.name();
         let number = *self.counters.entry(counter).or_insert(next);
-        let known = *self.loops.entry(number).or_insert(within);
-        if known != within {
-            let note = "how often each happens depends on the message's size";
-            let message = format!("{name} is used in a pipeline and outside of it");
-            self.report(Check::Unsupported, op.loc, message, note);
+        let block = self.blocks.len() - 1;
+        let runs = self.uses.entry(number).or_default();
+        let last = runs.iter_mut().rev().find(|run| (run.posts, run.block) == (posts, block));
+        match last.filter(|run| run.within == within) {
+            Some(run) => run.times += 1,
+            None => runs.push(Run { posts, block, within, times: 1, loc: op.loc }),
         }
         number
+    }
+
+    /// Counters that pipelines use: each unit's posts have to meet the same unit's waits, however many units there are.
+    fn looped(&mut self) {
+        let mut names: Vec<_> =
+            self.counters.iter().map(|(counter, number)| (*number, counter.name())).collect();
+        names.sort_unstable();
+        for ((_, name), runs) in names.into_iter().zip(std::mem::take(&mut self.uses).into_values()) {
+            let Some(first) = runs.iter().find(|run| run.within.is_some()) else { continue };
+            let side = |posts: bool| -> Vec<_> {
+                let own = runs.iter().filter(|run| run.posts == posts);
+                own.map(|run| (run.within.map(|(_, numbers)| numbers), run.times)).collect()
+            };
+            let blocks = |posts: bool| -> BTreeSet<usize> {
+                runs.iter().filter(|run| run.posts == posts).map(|run| run.block).collect()
+            };
+            if side(true) != side(false) || blocks(true).len() > 1 || blocks(false).len() > 1 {
+                let message = format!("{name} is not raised and waited for alike in pipelines and outside");
+                let note =
+                    "how often each happens depends on the message's size, so that units would not meet";
+                self.report(Check::Unsupported, first.loc, message, note);
+            }
+        }
     }
 
     /// The channels that an op names, as counters that it raises, or that it waits for.
@@ -338,9 +396,9 @@ impl Resolving<'_> {
         let mut ticks = Vec::new();
         for (&(id, at), thread) in op.ids.iter().zip(0..) {
             let peers = &gpu.channels[sort as usize];
-            let channel = own.get(id as usize).and_then(|(channel, _)| {
-                peers.get(*channel as usize).map(|peer| (*channel as usize, *peer))
-            });
+            let channel = own
+                .get(id as usize)
+                .and_then(|(channel, _)| peers.get(*channel as usize).map(|peer| (*channel as usize, *peer)));
             let Some((channel, peer)) = channel else {
                 self.absent(at, format!("{} channel {id}", sort.name()), own.len(), peers.len());
                 continue;
@@ -348,7 +406,7 @@ impl Resolving<'_> {
             let nth = peers[..channel].iter().filter(|other| **other == peer).count() as u32;
             let (from, to) = if posts { (rank, peer) } else { (peer, rank) };
             let port = sort == Channel::Port;
-            let counter = self.counter(op, Counter::Channel { port, from, to, nth }, within);
+            let counter = self.counter(op, Counter::Channel { port, from, to, nth }, posts, within);
             ticks.push(Tick { counter, relaxed, thread: Some(thread), port });
         }
         ticks
@@ -369,7 +427,7 @@ impl Resolving<'_> {
                 continue;
             };
             let counter = Counter::Semaphore { gpu: rank, id: id as u32, initial: initial as u32 };
-            let counter = self.counter(op, counter, within);
+            let counter = self.counter(op, counter, op.sort == Sort::Release, within);
             ticks.push(Tick { counter, relaxed: false, thread: Some(thread), port: false });
         }
         ticks
@@ -380,9 +438,15 @@ impl Resolving<'_> {
         let Place { rank, block } = self.place();
         let (id, count) = op.numbers;
         let meets = |op: &&Op| op.sort == Sort::Barrier && op.numbers.0 == id;
-        let all = |ops: &[Op]| ops.iter().flat_map(|op| std::iter::once(op).chain(&op.body)).filter(meets).count();
-        let others: Vec<(u32, usize)> =
-            gpu.blocks.iter().zip(0..).map(|(other, number)| (number, all(&other.ops))).filter(|(_, n)| *n > 0).collect();
+        let all =
+            |ops: &[Op]| ops.iter().flat_map(|op| std::iter::once(op).chain(&op.body)).filter(meets).count();
+        let others: Vec<(u32, usize)> = gpu
+            .blocks
+            .iter()
+            .zip(0..)
+            .map(|(other, number)| (number, all(&other.ops)))
+            .filter(|(_, n)| *n > 0)
+            .collect();
         let own = others.iter().find(|(number, _)| *number == block.0).map_or(0, |(_, n)| *n);
         let say = format!("barrier {id} is for {count} thread blocks");
         if others.len() as u64 != count {
@@ -400,7 +464,7 @@ impl Resolving<'_> {
                 .map(|&(other, _)| {
                     let (of, by) = if from_own { (block.0, other) } else { (other, block.0) };
                     let counter = Counter::Barrier { gpu: rank.0, id: id as u32, of, by };
-                    let counter = this.counter(op, counter, within);
+                    let counter = this.counter(op, counter, from_own, within);
                     Tick { counter, relaxed: false, thread: None, port: false }
                 })
                 .collect()
@@ -416,7 +480,8 @@ impl Resolving<'_> {
         if let Some(wish) = op.combines {
             match self.combines {
                 Some((first, at)) if first != wish => {
-                    let note = format!("the one at {at} combines by {}; a call has one operator", first.name());
+                    let note =
+                        format!("the one at {at} combines by {}; a call has one operator", first.name());
                     let message = format!("an operation that combines by {}", wish.name());
                     self.report(Check::Unsupported, op.loc, message, note);
                 }
@@ -428,7 +493,8 @@ impl Resolving<'_> {
         let [sources, dests] = sides.map(|(refs, from)| -> Vec<Vec<(At, bool)>> {
             refs.iter().zip(0..).map(|(chunks, i)| self.first(op, chunks, i >= from)).collect()
         });
-        let Some(size) = op.sources.first().map(|first| first.size * self.parts / u64::from(op.part.1)) else {
+        let Some(size) = op.sources.first().map(|first| first.size * self.parts / u64::from(op.part.1))
+        else {
             return Vec::new();
         };
         let ends: usize = sources.iter().chain(&dests).map(Vec::len).sum();
@@ -552,7 +618,8 @@ impl Resolving<'_> {
         for ((rank, chunk), loc) in packets {
             let own = [2 * chunk, 2 * chunk + 1];
             if let Some(plain) = own.into_iter().find(|at| self.plain.contains(&(rank, *at))) {
-                let message = format!("packets of chunk {chunk} of scratch lie in chunk {plain} of gpu {}", rank.0);
+                let message =
+                    format!("packets of chunk {chunk} of scratch lie in chunk {plain} of gpu {}", rank.0);
                 let note = "a chunk of packets has twice the room of a plain one, which is used plainly, too";
                 return self.report(Check::Form, loc, message, note);
             }

@@ -95,8 +95,12 @@ fn doubled_packets(plan: &Plan) -> Vec<Diagnostic> {
             stored.insert(*at, number).map(|first| (*at, first))
         });
         if let Some((at, first)) = doubled {
-            let message = format!("packets of chunk {} of scratch of gpu {} are stored twice", at.chunk, at.rank.0);
-            let note = format!("they are stored at {}, too, with the same flag: a reader takes either", plan.acts[first].loc);
+            let message =
+                format!("packets of chunk {} of scratch of gpu {} are stored twice", at.chunk, at.rank.0);
+            let note = format!(
+                "they are stored at {}, too, with the same flag: a reader takes either",
+                plan.acts[first].loc
+            );
             findings.push(finding(Check::DataRace, act.loc, message).note(note));
         }
     }
@@ -189,7 +193,9 @@ impl Run<'_> {
     /// The block that would end a wait, were it not stuck, with the act that does so.
     fn supplier(&self, missing: &Missing) -> Option<(usize, usize)> {
         let supplies = |what: &What| match (what, missing) {
-            (What::Post(ticks), Missing::Counter(counter)) => ticks.iter().any(|tick| tick.counter == *counter),
+            (What::Post(ticks), Missing::Counter(counter)) => {
+                ticks.iter().any(|tick| tick.counter == *counter)
+            }
             (What::Move(chunks), Missing::Packet(at)) => {
                 chunks.iter().any(|chunk| chunk.dests.contains(&End::Packet(*at)))
             }
@@ -275,7 +281,9 @@ impl Run<'_> {
                 let waits = |what: &What| matches!(what, What::Await(ticks) if ticks.iter().any(|t| t.counter as usize == number));
                 let Some(act) = acts.iter().rfind(|act| waits(&act.what)) else { continue };
                 let message = format!("{name} is never released as often as it is acquired");
-                let note = format!("it is {initial} at first and {left} after a call, so that later calls wait for ever");
+                let note = format!(
+                    "it is {initial} at first and {left} after a call, so that later calls wait for ever"
+                );
                 findings.push(finding(Check::Invariant, act.loc, message).note(note));
             }
         }
