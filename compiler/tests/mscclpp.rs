@@ -284,7 +284,7 @@ fn missing_order_is_a_race() {
         let sum = moves("re", "memory", &[local("i", 0), local("s", 3)], &[local("i", 0)]);
         vec![vec![plain, nop(), send, take, nop(), sum]]
     });
-    race(&before, "\"re\"", "nothing orders the store of scratch");
+    race(&before, "\"re\"", "by gpu 1, tb 0 and the read by gpu 0, tb 0");
     let twice = moves("ppkt", "memory", &[local("i", 0), local("i", 0)], &[remote(2, 0), remote(2, 0)]);
     let text = pair("allreduce", "LL", [1, 1, 1], |_| vec![vec![twice.clone()]]);
     race(&text, "\"ppkt\"", "stored twice");

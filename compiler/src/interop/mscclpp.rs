@@ -32,6 +32,7 @@ mod document;
 mod judge;
 mod lay;
 mod ops;
+mod plan;
 mod reader;
 mod resolve;
 mod run;
@@ -47,7 +48,7 @@ use crate::options::{Given, ScheduleOptions};
 use crate::program::Program;
 use crate::widths::Widths;
 use lay::Laid;
-use resolve::Plan;
+use plan::Plan;
 use run::Order;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! so it may be overwritten by who reads the packet (`read` below); nothing that was stored before is known to have been
 //! stored. The virtual machine has no such order: where a plan relies on it, its schedule gets a signal of its own.
 
-use super::resolve::{At, Chunk, End, Plan, Tick, What};
+use super::plan::{At, Chunk, End, Plan, Tick, What};
 use super::run::Order;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::ids::Location;
@@ -167,11 +167,14 @@ struct Cell {
     reported: bool,
 }
 
+/// A post's task and what it tells, if anything.
+type Told = (u32, Option<Rc<Clock>>);
+
 struct Judge<'a> {
     plan: &'a Plan,
     blocks: Vec<Block>,
     /// For each counter and block what its posts tell, with their tasks; `None` where nothing.
-    published: Vec<FxHashMap<usize, Vec<(u32, Option<Rc<Clock>>)>>>,
+    published: Vec<FxHashMap<usize, Vec<Told>>>,
     /// How often each counter has been waited for.
     waited: Vec<u32>,
     packets: FxHashMap<At, Rc<Known>>,

@@ -2,7 +2,7 @@
 //! task without a move for each signal and wait.
 
 use super::judge::{Edge, judge};
-use super::resolve::{At, Chunk, End, Plan, What};
+use super::plan::{At, Chunk, End, Plan, What};
 use super::run::{Order, Point};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
 use crate::ids::{Buffer, Location, Place, Rank, Slice};

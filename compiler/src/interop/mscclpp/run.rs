@@ -1,7 +1,7 @@
 //! An order in which a plan can run. Signals and semaphores count, and every count is waited for by one thread block, so
 //! that whether all can run does not depend on the order.
 
-use super::resolve::{At, End, Plan, Tick, What};
+use super::plan::{At, End, Plan, Tick, What};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::ids::Rank;
 use crate::interop::finding;
