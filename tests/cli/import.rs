@@ -60,7 +60,7 @@ fn json_plans_go_through_every_command() {
     line(&format!("compile {PLAN} --emit cuda --dtype f32")).succeeds();
     let ran = line(&format!("run {PLAN} --bytes 1200 --dtype f32")).succeeds();
     assert!(ran.stdout.contains("correct: all"), "{ran:?}");
-    line(&format!("run {PLAN} --bytes 1200 --dtype f32 --op max"))
+    line(&format!("compile {PLAN} --emit cuda --dtype f32 --op max"))
         .fails(1, &["groups.json", "the plan combines by sum, and the call by max"]);
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PLAN)).unwrap();
     let folder = tempfile::tempdir().unwrap();
