@@ -1,13 +1,14 @@
 //! Text to an algorithm: what every element and attribute says, each by itself.
 
-use super::{finding, kind};
+use super::kind;
 use crate::diagnostic::{Check, Diagnostic, Loc, Position};
 use crate::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
 use crate::ids::Buffer;
+use crate::interop::lines::Lines;
+use crate::interop::{MOST_LOCATIONS, MOST_MOVED, finding, identifier, out_of_bounds};
 use crate::kind::Kind;
 use crate::options::Protocol;
 use roxmltree::{Document, Node, ParsingOptions};
-use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
 /// Channels between two GPUs, as RCCL has them.
@@ -18,10 +19,6 @@ const MOST_NODES: u32 = 1 << 20;
 const MOST_ATTRIBUTES: usize = 256;
 /// Chunks of one buffer.
 const MOST_CHUNKS: i64 = 1 << 16;
-/// Chunks that all steps move.
-const MOST_MOVED: u64 = 1 << 20;
-/// Chunks of all buffers of all GPUs.
-const MOST_LOCATIONS: u64 = 1 << 24;
 
 /// A file.
 #[derive(Debug)]
@@ -123,51 +120,6 @@ impl StepKind {
     /// Whether it stores to dst.
     fn stores(self) -> bool {
         !matches!(self, StepKind::Send | StepKind::ReceiveReduceSend | StepKind::Nop)
-    }
-}
-
-/// Byte offsets as positions.
-struct Lines<'t> {
-    text: &'t str,
-    starts: Vec<usize>,
-    /// Characters before every [`MARK`]-th byte.
-    marks: Vec<usize>,
-}
-
-const MARK: usize = 64;
-
-/// Characters that begin in the bytes.
-fn characters(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
-}
-
-impl<'t> Lines<'t> {
-    fn of(text: &'t str) -> Lines<'t> {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        let starts = std::iter::once(0).chain(ends).collect();
-        let mut before = 0;
-        let mark = |bytes: &[u8]| {
-            before += characters(bytes);
-            before
-        };
-        let marks = std::iter::once(0).chain(text.as_bytes().chunks(MARK).map(mark)).collect();
-        Lines { text, starts, marks }
-    }
-
-    /// Characters before a byte. (A line may be as long as the file.)
-    fn before(&self, at: usize) -> usize {
-        let at = at.min(self.text.len());
-        self.marks[at / MARK] + characters(&self.text.as_bytes()[at / MARK * MARK..at])
-    }
-
-    fn position(&self, at: usize) -> Position {
-        let line = self.starts.partition_point(|&start| start <= at).max(1);
-        let column = self.before(at) - self.before(self.starts[line - 1]);
-        Position { line: line as u32, column: column as u32 }
-    }
-
-    fn loc(&self, range: Range<usize>) -> Loc {
-        Loc { start: self.position(range.start), end: self.position(range.end) }
     }
 }
 
@@ -580,23 +532,4 @@ impl Reader<'_> {
         }
         Some(Chunks { buffer: found, start: start as u32 })
     }
-}
-
-/// What chunks beyond a buffer's end are called.
-pub(super) fn out_of_bounds(buffer: &str, start: i64, count: i64, size: impl Display) -> String {
-    match count {
-        1 => format!("there is no chunk {start} among the {size} of `{buffer}`"),
-        _ => format!("there are no chunks {start} to {} among the {size} of `{buffer}`", start + count - 1),
-    }
-}
-
-/// A file's name as that of a function.
-fn identifier(name: &str) -> String {
-    const LONGEST: usize = 100;
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let mut text: String = name.trim().chars().take(LONGEST).map(plain).collect();
-    if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        text.insert_str(0, "plan_");
-    }
-    text
 }
