@@ -9,7 +9,9 @@ use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, Transport};
 pub(crate) enum Movement {
     /// As the program says, or the compiler chooses.
     AsWritten,
-    /// The same, tile by tile.
+    /// Copies by the rank that they go to.
+    Get,
+    /// As written, tile by tile.
     Tiles,
     Staged,
     Ll,
@@ -22,8 +24,9 @@ pub(crate) enum Movement {
     Unrolled,
 }
 
-pub(crate) const MOVEMENTS: [Movement; 8] = [
+pub(crate) const MOVEMENTS: [Movement; 9] = [
     Movement::AsWritten,
+    Movement::Get,
     Movement::Tiles,
     Movement::Staged,
     Movement::Ll,
@@ -49,6 +52,7 @@ impl Movement {
         let packs = options.how.protocol.is_none_or(|given| given.value == Protocol::Simple);
         match self {
             Movement::Tiles if options.tile.is_none() => options.tile = given(16 << 10),
+            Movement::Get if free => options.how.transport = given(Transport::Get),
             Movement::Staged if free => options.how.transport = given(Transport::Staged),
             Movement::Ll if free => lines(&mut options, Protocol::Ll),
             Movement::Ll128 if free => lines(&mut options, Protocol::Ll128),
