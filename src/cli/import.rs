@@ -5,6 +5,9 @@ use crate::cli::output::Output;
 use crate::cli::setting::Setting;
 use crate::cli::source;
 use clap::{Args, ValueEnum};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
+use quadrille_compiler::interop;
 use serde_json::json;
 
 /// The arguments of `import`.
@@ -39,28 +42,48 @@ pub(crate) enum ImportError {
         /// The file.
         file: String,
     },
-    /// A form that is not made yet.
-    #[error(
-        "a plan cannot be written as Rust yet\nhelp: take --emit schedule; `check`, `compile` and `run` take the file as it is"
-    )]
-    Rust,
+    /// The source that was made is refused.
+    #[error("`{name}` as Rust is refused: {why}\nhelp: take --emit schedule; `check`, `compile` and `run` take the file as it is")]
+    Rust {
+        /// The plan.
+        name: String,
+        /// What is found.
+        why: String,
+    },
 }
 
 /// Does it.
 pub(crate) fn import(import: &Import, out: &mut Output) -> Result<(), Failure> {
-    if import.emit == Form::Rust {
-        return Err(ImportError::Rust.into());
-    }
     let collective = source::load_foreign(&import.file)?
         .ok_or_else(|| ImportError::NotForeign { file: import.file.clone() })?;
     let collective = import.setting.apply(collective)?;
     let ranks = crate::cli::ranks::one(&collective, None)?;
-    let text = collective.verified(&collective.domain(ranks))?.to_string();
+    let schedule = collective.verified(&collective.domain(ranks))?;
+    let (stage, text) = match import.emit {
+        Form::Schedule => ("schedule", schedule.to_string()),
+        Form::Rust => ("rust", rust(&collective, ranks)?),
+    };
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
     out.field("file", &*collective.source.path);
     out.field("ranks", ranks);
     out.raw(&text);
-    out.field("artifacts", [json!({ "stage": "schedule", "text": text })]);
+    out.field("artifacts", [json!({ "stage": stage, "text": text })]);
     Ok(())
+}
+
+/// The Rust source, which is proved like any.
+fn rust(collective: &Collective, ranks: u32) -> Result<String, Failure> {
+    let text = interop::rust(&collective.program(ranks)?, &collective.options())?;
+    let prove = || -> Result<(), Diagnostics> {
+        for made in quadrille_dsl::parse_file(&format!("{}.rs", collective.name), &text)? {
+            made.verified(&made.domain(ranks))?;
+        }
+        Ok(())
+    };
+    prove().map_err(|wrong| {
+        let why = wrong.list.first().map(Diagnostic::plain).unwrap_or_default();
+        ImportError::Rust { name: collective.name.clone(), why }
+    })?;
+    Ok(text)
 }

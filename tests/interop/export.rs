@@ -1,0 +1,231 @@
+//! Programs as MSCCL XML: what is written is proved, comes back equal, and gives exact results.
+
+use super::{run, world};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::{Check, Diagnostics};
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::interop::msccl::{self, Runtime};
+use quadrille_runtime::data::Pattern;
+use quadrille_runtime::nvrtc;
+use std::path::Path;
+
+/// Every collective of the examples and of tests/programs.
+fn programs() -> Vec<Collective> {
+    let mut all = Vec::new();
+    for folder in ["examples", "tests/programs"] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "rs")) {
+            all.extend(parsed(&std::fs::read_to_string(file).unwrap()));
+        }
+    }
+    all
+}
+
+fn parsed(text: &str) -> Vec<Collective> {
+    quadrille_dsl::parse_file("program.rs", text).unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+fn only(text: &str) -> Collective {
+    parsed(text).remove(0)
+}
+
+fn imported(text: &str, root: u32) -> Collective {
+    msccl::import("plan.xml", text).unwrap_or_else(|wrong| panic!("{wrong}\n{text}")).rooted(root)
+}
+
+fn schedule(plan: &Collective) -> String {
+    let domain = plan.domain(plan.ranks[0]);
+    plan.verified(&domain).unwrap_or_else(|wrong| panic!("{wrong}")).to_string()
+}
+
+/// The value of an attribute of `algo`.
+fn attribute<'t>(text: &'t str, name: &str) -> &'t str {
+    let from = text.find(&format!(" {name}=\"")).unwrap() + name.len() + 3;
+    &text[from..][..text[from..].find('"').unwrap()]
+}
+
+#[test]
+fn what_is_exported_is_imported_equal() {
+    let (mut exported, mut refused) = (0, Vec::new());
+    for collective in programs() {
+        let sizes = [2, 3, 4, 6, 8].into_iter().filter(|n| collective.ranks.contains(n));
+        for ranks in sizes {
+            match msccl::export(&collective, ranks, Runtime::Rccl) {
+                Ok(file) => {
+                    let back = imported(&file.text, collective.root);
+                    assert_eq!(schedule(&file.plan), schedule(&back), "{}", file.text);
+                    for in_place in [true, false] {
+                        let name = if in_place { "inplace" } else { "outofplace" };
+                        let way = back.called(in_place);
+                        assert_eq!(attribute(&file.text, name) == "1", way.program(ranks).is_ok(), "{name}");
+                    }
+                    exported += 1;
+                }
+                Err(wrong) => {
+                    assert!(wrong.list.iter().all(|f| f.check == Check::Unsupported), "{wrong}");
+                    refused.push(collective.name.clone());
+                }
+            }
+        }
+    }
+    refused.dedup();
+    let known = [
+        "all_to_next",
+        "chain_send_recv",
+        "multimem_all_gather",
+        "multimem_broadcast",
+        "multimem_one_shot_all_reduce",
+        "multimem_reduce_scatter",
+        "multimem_two_shot_all_reduce",
+        "channelled_reduce",
+        "halo_exchange",
+        "staged_ring_all_reduce",
+    ];
+    assert_eq!(refused, known);
+    assert!(exported > 100, "{exported}");
+}
+
+#[test]
+fn exported_files_give_exact_results() {
+    nvrtc::provide(nvrtc::announce).unwrap_or_else(|error| panic!("{error}"));
+    let names = [
+        "bruck_all_to_all",
+        "detouring_scatter",
+        "direct_gather",
+        "double_binary_tree_all_reduce",
+        "one_shot_all_reduce",
+        "recursive_halving_reduce_scatter",
+        "ring_all_gather",
+        "torus_all_reduce",
+        "two_shot_all_reduce",
+    ];
+    let programs = programs();
+    for name in names {
+        let collective = programs.iter().find(|collective| collective.name == name).unwrap();
+        let file = msccl::export(collective, 4, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+        for plan in super::ways(&imported(&file.text, collective.root)) {
+            let world = world(&plan, None);
+            for shift in 0..4 {
+                run(&plan, &world, 700, DType::F32, RedOp::Sum, Pattern::OneHot { shift });
+            }
+            run(&plan, &world, 7, DType::Bf16, RedOp::Sum, Pattern::Dense { shift: 1 });
+            super::run_checked(&plan, 150, 1);
+        }
+    }
+}
+
+#[test]
+fn the_protocol_and_the_sizes_are_those_of_the_schedule() {
+    let with = |schedules: &str| {
+        only(&format!(
+            "#[collective(all_reduce, ranks = [4], chunks = RANKS)] {schedules}\n\
+             fn two_shot() {{ for c in 0..RANKS {{ #[on(c)] output[..][c] = reduce(input[..][c]); }} }}"
+        ))
+    };
+    let said = |collective: &Collective| {
+        let text = msccl::export(collective, 4, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}")).text;
+        ["proto", "minBytes", "maxBytes"].map(|name| attribute(&text, name).to_owned())
+    };
+    assert_eq!(said(&with("")), ["Simple", "0", "0"]);
+    let two = with("#[schedule(protocol = LL, up_to = \"64KiB\")] #[schedule(protocol = LL128)]");
+    assert_eq!(said(&two), ["LL", "0", "65536"]);
+    assert_eq!(said(&two.with_schedule(1)), ["LL128", "65537", "0"]);
+    // What is left open is chosen as lowering does.
+    assert_eq!(said(&with("#[schedule(up_to = \"4KiB\")]")), ["LL", "0", "4096"]);
+    assert_eq!(said(&with("#[schedule(up_to = \"1GiB\")]")), ["Simple", "0", "1073741824"]);
+}
+
+fn refused(collective: &Collective, ranks: u32, runtime: Runtime) -> Vec<String> {
+    match msccl::export(collective, ranks, runtime) {
+        Ok(file) => panic!("nothing is refused: {}", file.text),
+        Err(Diagnostics { list, .. }) => {
+            list.iter()
+                .map(|finding| {
+                    assert_eq!(finding.check, Check::Unsupported, "{finding:?}");
+                    assert!(finding.loc.is_some(), "{finding:?}");
+                    format!("{} {}", finding.message, finding.notes.join(" "))
+                })
+                .collect()
+        }
+    }
+}
+
+#[test]
+fn what_a_file_cannot_say_is_refused_all_at_once() {
+    let much = only(
+        "#[collective(custom, ranks = [4])]\n\
+         #[schedule(transport = put, tile = 64, threads = 64, unroll = 2, instances = 2)]\n\
+         fn f() { for r in 0..RANKS { expect!(output[r][0] == input[r][0]); #[block(2)] output[r][0] = input[r][0]; } }",
+    );
+    let found = refused(&much, 4, Runtime::Rccl);
+    let says = ["kind custom", "`instances`", "`threads`", "`tile`", "`unroll`", "transport put", "`#[block(..)]`"];
+    assert_eq!(found.len(), says.len(), "{found:#?}");
+    for (found, says) in found.iter().zip(says) {
+        assert!(found.contains(says), "{says}: {found}");
+    }
+    let mixed = only(
+        "#[collective(broadcast, ranks = [2], chunks = 2)] #[schedule(slots = 2, transport = staged)]\n\
+         fn f() { #[schedule(protocol = LL)] output[..][0] = input[ROOT][0]; output[..][1] = input[ROOT][1]; }",
+    );
+    let found = refused(&mixed, 2, Runtime::Rccl);
+    assert!(found.len() == 2 && found[0].contains("`slots`") && found[1].contains("different protocols"), "{found:?}");
+    let foreign = std::fs::read_to_string(Path::new(super::FOLDER).join("all_gather.xml")).unwrap();
+    let found = refused(&imported(&foreign, 0), 2, Runtime::Rccl);
+    assert!(found[0].contains("is an imported plan"), "{found:?}");
+}
+
+#[test]
+fn limits_of_the_runtimes() {
+    let chain = |chunks: u32| {
+        only(&format!(
+            "#[collective(broadcast, ranks = [2], chunks = {chunks}, in_place)] fn f() {{ \
+             for c in 0..{chunks} {{ data[1][c] = data[0][c]; }} }}"
+        ))
+    };
+    msccl::export(&chain(64), 2, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let found = refused(&chain(65), 2, Runtime::Rccl);
+    assert!(found[0].contains("tb 0 needs 65 steps") && found[0].contains("RCCL runs 64"), "{found:?}");
+    msccl::export(&chain(256), 2, Runtime::Msccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let found = refused(&chain(257), 2, Runtime::Msccl);
+    assert!(found[0].contains("tb 0 needs 257 steps") && found[0].contains("MSCCL runs 256"), "{found:?}");
+
+    let pairs = |ranks: u32| {
+        only(&format!(
+            "#[collective(all_gather, ranks = [{ranks}])] fn f() {{ \
+             for r in 0..RANKS {{ output[..][r] = input[r][0]; }} }}"
+        ))
+    };
+    let found = refused(&pairs(40), 40, Runtime::Rccl);
+    assert!(found[0].contains("thread blocks on channel 0") && found[0].contains("32 a channel"), "{found:?}");
+    let found = refused(&pairs(80), 80, Runtime::Rccl);
+    assert!(found[0].contains("needs 80 thread blocks"), "{found:?}");
+    let channels = only(
+        "#[collective(broadcast, ranks = [2], chunks = 33, in_place)] fn f() { \
+         for c in 0..33 { #[channel(c)] data[1][c] = data[0][c]; } }",
+    );
+    let found = refused(&channels, 2, Runtime::Rccl);
+    assert!(found[0].contains("needs 33 channels"), "{found:?}");
+}
+
+/// By Simple, RCCL has room for two messages of a connection.
+#[test]
+fn no_connection_holds_more_than_its_runtime_has_room_for() {
+    // Everything is exchanged before anything is read, as far as the statements say.
+    let exchange = only(
+        "#[collective(all_gather, ranks = [2], chunks = 9)] fn f() { \
+         for c in 0..9 { output[1][c] = input[0][c]; output[0][9 + c] = input[1][c]; \
+         output[0][c] = input[0][c]; output[1][9 + c] = input[1][c]; } }",
+    );
+    let text = msccl::export(&exchange, 2, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}")).text;
+    for gpu in text.split("<gpu").skip(1) {
+        for tb in gpu.split("<tb").skip(1).filter(|tb| !tb.contains("send=\"-1\"")) {
+            let mut ahead = 0i32;
+            for step in tb.split("<step").skip(1) {
+                ahead += i32::from(step.contains("\"s\"")) - i32::from(step.contains("\"r\""));
+                assert!((0..=2).contains(&ahead), "{text}");
+            }
+        }
+    }
+}
