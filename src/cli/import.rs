@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
 use quadrille_compiler::interop;
+use quadrille_compiler::options::{Given, ScheduleOptions};
 use serde_json::json;
 
 /// The arguments of `import`.
@@ -72,18 +73,30 @@ pub(crate) fn import(import: &Import, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The Rust source, which is proved like any.
+/// Blocks of a rank with which two ranks need no more than 25 FIFOs, whatever goes where: one for each pair of blocks.
+const FEW_BLOCKS: u32 = 5;
+
+/// The Rust source, which is proved like any. Its operations name the blocks of the plan; where those and the blocks that are
+/// found for what they send and receive do not go together, lowering finds all blocks.
 fn rust(collective: &Collective, ranks: u32) -> Result<String, Failure> {
-    let text = interop::rust(&collective.program(ranks)?, &collective.options())?;
-    let prove = || -> Result<(), Diagnostics> {
-        for made in quadrille_dsl::parse_file(&format!("{}.rs", collective.name), &text)? {
-            made.verified(&made.domain(ranks))?;
+    let (program, options) = (collective.program(ranks)?, collective.options());
+    let few = options.blocks.map(|given| Given { value: FEW_BLOCKS.min(given.value), ..given });
+    let few = ScheduleOptions { blocks: few, ..options.clone() };
+    let mut refused = None;
+    for (options, named) in [(&options, true), (&options, false), (&few, false)] {
+        let text = interop::rust(&program, options, named)?;
+        match prove(&format!("{}.rs", collective.name), &text, ranks) {
+            Ok(()) => return Ok(text),
+            Err(wrong) => refused = Some(wrong),
         }
-        Ok(())
-    };
-    prove().map_err(|wrong| {
-        let why = wrong.list.first().map(Diagnostic::plain).unwrap_or_default();
-        ImportError::Rust { name: collective.name.clone(), why }
-    })?;
-    Ok(text)
+    }
+    let why = refused.iter().flat_map(|wrong| &wrong.list).map(Diagnostic::plain).next().unwrap_or_default();
+    Err(ImportError::Rust { name: collective.name.clone(), why }.into())
+}
+
+fn prove(path: &str, text: &str, ranks: u32) -> Result<(), Diagnostics> {
+    for made in quadrille_dsl::parse_file(path, text)? {
+        made.verified(&made.domain(ranks))?;
+    }
+    Ok(())
 }

@@ -21,11 +21,12 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// Writes a program as the text of a Rust source with one collective, whose result is the same. Of `options` the protocol,
-/// the transport and the number of blocks are taken over.
+/// the transport and the number of blocks are taken over. `named`: operations name their thread blocks, as far as the program
+/// does; without, lowering finds blocks.
 ///
 /// # Errors
 /// `unsupported` for a custom collective, whose promises are not part of what it moves.
-pub fn rust(program: &Program, options: &ScheduleOptions) -> Result<String, Diagnostics> {
+pub fn rust(program: &Program, options: &ScheduleOptions, named: bool) -> Result<String, Diagnostics> {
     let shape = &program.shape;
     if shape.kind == Kind::Custom {
         let message = format!("`{}` is of kind {}", program.name, shape.kind);
@@ -33,7 +34,10 @@ pub fn rust(program: &Program, options: &ScheduleOptions) -> Result<String, Diag
             .note("what it promises is not said by the chunks that it moves");
         return Err(Diagnostics { list: vec![finding], source: Some(program.source.clone()) });
     }
-    let direct = direct::direct(program);
+    let mut direct = direct::direct(program);
+    if !named {
+        direct.moves.iter_mut().for_each(|moving| moving.site.block = None);
+    }
     let mut text = String::new();
     let file = program.source.path.rsplit(['/', '\\']).next().unwrap_or_default();
     let _ = writeln!(text, "//! What `quadrille import` made of {}: the same chunks are moved.\n", plain(file));
