@@ -1,5 +1,7 @@
 //! Plans of other systems on virtual GPUs: exact results, and no race under the PTX memory model.
 
+#[path = "interop/as_rust.rs"]
+mod as_rust;
 #[path = "interop/export.rs"]
 mod export;
 

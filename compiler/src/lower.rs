@@ -39,10 +39,10 @@ use arrange::Frame;
 pub use choose::Chosen;
 pub(crate) use choose::{cost, open};
 use divide::Means;
-use petgraph::Direction;
-use petgraph::graph::NodeIndex;
 pub(crate) use divide::{End, Message, Task, Tasks};
 pub(crate) use follow::{Plan, follow};
+use petgraph::Direction;
+use petgraph::graph::NodeIndex;
 use std::collections::BTreeMap;
 
 /// Bytes of a tile where instances share out chunks that move as a whole otherwise.
@@ -161,7 +161,9 @@ pub(crate) fn staged(program: &Program, protocol: Protocol, fused: bool) -> Task
 pub(crate) fn dependences(program: &Program, tasks: &Tasks) -> Vec<Vec<u32>> {
     let graph = depend::depend(program, tasks);
     let before = |task: u32| graph.neighbors_directed(NodeIndex::new(task as usize), Direction::Incoming);
-    (0..tasks.list.len() as u32).map(|task| before(task).map(|before| before.index() as u32).collect()).collect()
+    (0..tasks.list.len() as u32)
+        .map(|task| before(task).map(|before| before.index() as u32).collect())
+        .collect()
 }
 
 /// Most sources, or destinations, of a move of lines: device code has a bit for each that says whether it is a slot.

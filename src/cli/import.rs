@@ -44,7 +44,9 @@ pub(crate) enum ImportError {
         file: String,
     },
     /// The source that was made is refused.
-    #[error("`{name}` as Rust is refused: {why}\nhelp: take --emit schedule; `check`, `compile` and `run` take the file as it is")]
+    #[error(
+        "`{name}` as Rust is refused: {why}\nhelp: take --emit schedule; `check`, `compile` and `run` take the file as it is"
+    )]
     Rust {
         /// The plan.
         name: String,

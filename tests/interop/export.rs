@@ -14,7 +14,8 @@ fn programs() -> Vec<Collective> {
     let mut all = Vec::new();
     for folder in ["examples", "tests/programs"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-        let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         for file in files.iter().filter(|file| file.extension().is_some_and(|e| e == "rs")) {
             all.extend(parsed(&std::fs::read_to_string(file).unwrap()));
@@ -133,7 +134,8 @@ fn the_protocol_and_the_sizes_are_those_of_the_schedule() {
     assert_eq!(said(&two), ["LL", "0", "65536"]);
     assert_eq!(said(&two.with_schedule(1)), ["LL128", "65537", "0"]);
     // What is left open is chosen as lowering does.
-    let open = with("#[schedule(up_to = \"4KiB\")] #[schedule(up_to = \"1GiB\")] #[schedule(protocol = LL128)]");
+    let open =
+        with("#[schedule(up_to = \"4KiB\")] #[schedule(up_to = \"1GiB\")] #[schedule(protocol = LL128)]");
     assert_eq!(said(&open), ["LL", "0", "4096"]);
     assert_eq!(said(&open.with_schedule(1)), ["Simple", "4097", "1073741824"]);
 }
@@ -141,15 +143,14 @@ fn the_protocol_and_the_sizes_are_those_of_the_schedule() {
 fn refused(collective: &Collective, ranks: u32, runtime: Runtime) -> Vec<String> {
     match msccl::export(collective, ranks, runtime) {
         Ok(file) => panic!("nothing is refused: {}", file.text),
-        Err(Diagnostics { list, .. }) => {
-            list.iter()
-                .map(|finding| {
-                    assert_eq!(finding.check, Check::Unsupported, "{finding:?}");
-                    assert!(finding.loc.is_some(), "{finding:?}");
-                    format!("{} {}", finding.message, finding.notes.join(" "))
-                })
-                .collect()
-        }
+        Err(Diagnostics { list, .. }) => list
+            .iter()
+            .map(|finding| {
+                assert_eq!(finding.check, Check::Unsupported, "{finding:?}");
+                assert!(finding.loc.is_some(), "{finding:?}");
+                format!("{} {}", finding.message, finding.notes.join(" "))
+            })
+            .collect(),
     }
 }
 
@@ -161,7 +162,8 @@ fn what_a_file_cannot_say_is_refused_all_at_once() {
          fn f() { for r in 0..RANKS { expect!(output[r][0] == input[r][0]); #[block(2)] output[r][0] = input[r][0]; } }",
     );
     let found = refused(&much, 4, Runtime::Rccl);
-    let says = ["kind custom", "`instances`", "`threads`", "`tile`", "`unroll`", "transport put", "`#[block(..)]`"];
+    let says =
+        ["kind custom", "`instances`", "`threads`", "`tile`", "`unroll`", "transport put", "`#[block(..)]`"];
     assert_eq!(found.len(), says.len(), "{found:#?}");
     for (found, says) in found.iter().zip(says) {
         assert!(found.contains(says), "{says}: {found}");
@@ -171,7 +173,10 @@ fn what_a_file_cannot_say_is_refused_all_at_once() {
          fn f() { #[schedule(protocol = LL)] output[..][0] = input[ROOT][0]; output[..][1] = input[ROOT][1]; }",
     );
     let found = refused(&mixed, 2, Runtime::Rccl);
-    assert!(found.len() == 2 && found[0].contains("`slots`") && found[1].contains("different protocols"), "{found:?}");
+    assert!(
+        found.len() == 2 && found[0].contains("`slots`") && found[1].contains("different protocols"),
+        "{found:?}"
+    );
     let foreign = std::fs::read_to_string(Path::new(super::FOLDER).join("all_gather.xml")).unwrap();
     let found = refused(&imported(&foreign, 0), 2, Runtime::Rccl);
     assert!(found[0].contains("is an imported plan"), "{found:?}");
@@ -199,7 +204,10 @@ fn limits_of_the_runtimes() {
         ))
     };
     let found = refused(&pairs(40), 40, Runtime::Rccl);
-    assert!(found[0].contains("thread blocks on channel 0") && found[0].contains("32 a channel"), "{found:?}");
+    assert!(
+        found[0].contains("thread blocks on channel 0") && found[0].contains("32 a channel"),
+        "{found:?}"
+    );
     let found = refused(&pairs(80), 80, Runtime::Rccl);
     assert!(found[0].contains("needs 80 thread blocks"), "{found:?}");
     let channels = only(
@@ -228,7 +236,8 @@ fn ends(text: &str, room: usize) -> bool {
     let mut tbs = Vec::new();
     for gpu in text.split("<gpu").skip(1) {
         for tb in gpu.split("<tb").skip(1) {
-            let step = |step| (attribute(step, "type").to_owned(), number(step, "depid"), number(step, "deps"));
+            let step =
+                |step| (attribute(step, "type").to_owned(), number(step, "depid"), number(step, "deps"));
             let steps = tb.split("<step").skip(1).map(step).collect();
             let [send, receive, channel] = ["send", "recv", "chan"].map(|name| number(tb, name));
             tbs.push(Tb { gpu: number(gpu, "id"), send, receive, channel, steps });
@@ -276,7 +285,8 @@ fn no_connection_holds_more_than_its_runtime_has_room_for() {
         ))
     };
     for (protocol, room) in [("Simple", 2), ("LL", 8), ("LL128", 8)] {
-        let file = msccl::export(&exchange(protocol), 2, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let file =
+            msccl::export(&exchange(protocol), 2, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
         assert!(ends(&file.text, room), "{}", file.text);
     }
     for collective in programs() {

@@ -14,10 +14,11 @@ use std::fmt::Write;
 
 /// Words that no fn may have as its name, as far as imported names may be such.
 const KEYWORDS: &[&str] = &[
-    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn", "else",
-    "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod",
-    "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "super", "trait", "true", "try", "type",
-    "typeof", "union", "unsafe", "unsized", "use", "virtual", "where", "while", "yield", "main",
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "static", "struct",
+    "super", "trait", "true", "try", "type", "typeof", "union", "unsafe", "unsized", "use", "virtual",
+    "where", "while", "yield", "main",
 ];
 
 /// Writes a program as the text of a Rust source with one collective, whose result is the same. Of `options` the protocol,
@@ -40,7 +41,8 @@ pub fn rust(program: &Program, options: &ScheduleOptions, named: bool) -> Result
     }
     let mut text = String::new();
     let file = program.source.path.rsplit(['/', '\\']).next().unwrap_or_default();
-    let _ = writeln!(text, "//! What `quadrille import` made of {}: the same chunks are moved.\n", plain(file));
+    let _ =
+        writeln!(text, "//! What `quadrille import` made of {}: the same chunks are moved.\n", plain(file));
     let _ = writeln!(text, "use quadrille::collective;\n");
     let _ = write!(text, "#[collective({}, ranks = [{}]", shape.kind, shape.ranks);
     if shape.chunks != 1 {

@@ -66,7 +66,8 @@ pub fn export(collective: &Collective, ranks: u32, runtime: Runtime) -> Result<E
     if !refused.is_empty() {
         return Err(wrong(refused));
     }
-    let made = |protocol| plan(collective, &program, protocol, runtime).map_err(|finding| wrong(vec![finding]));
+    let made =
+        |protocol| plan(collective, &program, protocol, runtime).map_err(|finding| wrong(vec![finding]));
     let Some((bytes, protocols)) = lower::open(&program, &options) else {
         return made(refuse::protocol(&program, &options));
     };
@@ -113,7 +114,8 @@ fn plan(
     let found = attempts.into_iter().find_map(|(fused, by_depth)| laid(program, protocol, fused, by_depth));
     let Some((narrow, gpus)) = found else {
         let room = room(protocol);
-        let message = format!("`{}` needs more than {room} messages on their way on a connection", program.name);
+        let message =
+            format!("`{}` needs more than {room} messages on their way on a connection", program.name);
         return Err(refuse(message).note(format!("{} has no more by {protocol}", runtime.name())));
     };
     let shape = program.shape;
@@ -137,12 +139,18 @@ fn plan(
         comments.push(format!("for root {} alone, which a file cannot say", shape.root.0));
     }
     if narrow.split {
-        comments.push("a sum of more than two is made by several steps: 16-bit types may be rounded at each".to_owned());
+        comments.push(
+            "a sum of more than two is made by several steps: 16-bit types may be rounded at each".to_owned(),
+        );
     }
     let written = |algorithm: &Algorithm| write::write(algorithm, &shape, sizes, &comments);
     let proved = |algorithm: &Algorithm, in_place: bool| {
         let path = format!("{}.xml", algorithm.name);
-        let source = SourceFile { path: path.as_str().into(), first_line: 1, text: written(algorithm).as_str().into() };
+        let source = SourceFile {
+            path: path.as_str().into(),
+            first_line: 1,
+            text: written(algorithm).as_str().into(),
+        };
         let plan = super::collective(algorithm.clone(), source)?.rooted(shape.root.0);
         let called = plan.called(in_place);
         match called.verified(&called.domain(shape.ranks)) {

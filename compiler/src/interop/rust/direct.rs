@@ -61,7 +61,8 @@ pub(super) fn direct(program: &Program) -> Direct {
             }
         }
     }
-    moves.retain(|moving| !moving.dests.is_empty() && moving.sources != moving.dests);
+    let idle = |moving: &Move| moving.sources.len() == 1 && moving.sources == moving.dests;
+    moves.retain(|moving| !moving.dests.is_empty() && !idle(moving));
     Direct { moves, scratch: used.into_iter().max().unwrap_or(own) }
 }
 

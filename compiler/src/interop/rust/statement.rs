@@ -137,7 +137,11 @@ impl Statement {
     }
 
     fn all(&self) -> Vec<i64> {
-        self.numbers.iter().copied().chain([self.on, self.block, self.channel].into_iter().flatten()).collect()
+        self.numbers
+            .iter()
+            .copied()
+            .chain([self.on, self.block, self.channel].into_iter().flatten())
+            .collect()
     }
 
     /// By how much each number of `other` is larger, where the two are alike otherwise.
@@ -173,7 +177,9 @@ fn looped(statements: &[Statement]) -> Vec<Item<'_>> {
         let steps = statements.get(at + 1).and_then(|next| statement.steps_to(next));
         let run = match &steps {
             Some(steps) => {
-                let same = statements[at..].windows(2).take_while(|two| two[0].steps_to(&two[1]).as_ref() == Some(steps));
+                let same = statements[at..]
+                    .windows(2)
+                    .take_while(|two| two[0].steps_to(&two[1]).as_ref() == Some(steps));
                 1 + same.count()
             }
             None => 1,
@@ -189,7 +195,8 @@ impl Item<'_> {
     /// The block, where it is the same in all iterations.
     fn block(&self) -> Option<i64> {
         let before = self.statement.numbers.len() + usize::from(self.statement.on.is_some());
-        let grows = self.loops.as_ref().is_some_and(|(_, steps)| steps.get(before).is_some_and(|step| *step != 0));
+        let grows =
+            self.loops.as_ref().is_some_and(|(_, steps)| steps.get(before).is_some_and(|step| *step != 0));
         self.statement.block.filter(|_| !grows)
     }
 
@@ -202,9 +209,10 @@ impl Item<'_> {
         let zero = Vec::new();
         let steps = self.loops.as_ref().map_or(&zero, |(_, steps)| steps);
         let all = self.statement.all();
-        let mut numbers = all.iter().enumerate().map(|(at, &number)| {
-            expression(number, steps.get(at).copied().unwrap_or(0))
-        });
+        let mut numbers = all
+            .iter()
+            .enumerate()
+            .map(|(at, &number)| expression(number, steps.get(at).copied().unwrap_or(0)));
         let mut body = String::new();
         for c in self.statement.form.chars() {
             match c {
@@ -212,7 +220,8 @@ impl Item<'_> {
                 c => body.push(c),
             }
         }
-        let says = [("on", self.statement.on), ("block", self.statement.block), ("channel", self.statement.channel)];
+        let says =
+            [("on", self.statement.on), ("block", self.statement.block), ("channel", self.statement.channel)];
         for (name, value) in says.into_iter().filter(|(_, value)| value.is_some()) {
             let number = numbers.next();
             if let (Some(_), Some(number)) = (value, number)

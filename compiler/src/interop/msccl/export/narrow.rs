@@ -71,10 +71,12 @@ impl Dividing<'_> {
         match task.sources[..] {
             [End::Memory(source)] => self.hand_out(task, source, &kept, &sent),
             [received] => {
-                let (first, kept) = kept.split_first().map_or((None, &[][..]), |(first, kept)| (Some(*first), kept));
+                let (first, kept) =
+                    kept.split_first().map_or((None, &[][..]), |(first, kept)| (Some(*first), kept));
                 self.received(task, smallvec![received], first, kept, &sent);
             }
-            [End::Memory(own), received @ End::Message(_)] | [received @ End::Message(_), End::Memory(own)] => {
+            [End::Memory(own), received @ End::Message(_)]
+            | [received @ End::Message(_), End::Memory(own)] => {
                 let both = smallvec![End::Memory(own), received];
                 match (&kept[..], &sent[..]) {
                     ([], [only]) if !self.is_cut(only) => self.step(task, both, smallvec![*only]),

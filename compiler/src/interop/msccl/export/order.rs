@@ -34,15 +34,20 @@ pub(super) fn order(tasks: &Tasks, before: &[Vec<u32>], placed: &Placed, room: u
         }
     }
     let ready = (0..n as u32).filter(|task| missing[*task as usize] == 0);
-    let mut ready: BinaryHeap<Reverse<(u32, u32)>> = ready.map(|task| Reverse((at[task as usize], task))).collect();
+    let mut ready: BinaryHeap<Reverse<(u32, u32)>> =
+        ready.map(|task| Reverse((at[task as usize], task))).collect();
     let mut order = Vec::with_capacity(n);
     while let Some(Reverse((_, task))) = ready.pop() {
         let (read, sent) = ends(&tasks.list[task as usize]);
         let blocked = read.map(|message| (wire(message), message, false)).into_iter();
-        let blocked = blocked.chain(sent.map(|message| (wire(message), message, true))).find(|(wire, message, sends)| {
-            let wire = wires.get(wire);
-            !wire.is_some_and(|wire| if *sends { wire.admits(*message, room) } else { wire.offers(*message) })
-        });
+        let blocked = blocked.chain(sent.map(|message| (wire(message), message, true))).find(
+            |(wire, message, sends)| {
+                let wire = wires.get(wire);
+                !wire.is_some_and(
+                    |wire| if *sends { wire.admits(*message, room) } else { wire.offers(*message) },
+                )
+            },
+        );
         if let Some((wire, ..)) = blocked {
             wires.entry(wire).or_default().parked.push(task);
             continue;

@@ -118,7 +118,8 @@ impl Channel {
             let wire = (rank, tasks.list[reader as usize].executor);
             let (writer, reader) = (rank_of[number as usize], rank_of[reader as usize]);
             let messages = self.messages.entry(wire).or_default();
-            let overtaken = messages.range(..writer).next_back().is_some_and(|(_, earlier)| *earlier > reader);
+            let overtaken =
+                messages.range(..writer).next_back().is_some_and(|(_, earlier)| *earlier > reader);
             let overtakes = messages.range(writer..).next().is_some_and(|(_, later)| *later < reader);
             if overtaken || overtakes {
                 return Err(sent);
@@ -152,9 +153,10 @@ impl Placing<'_> {
         };
         let chain: Vec<u32> = std::iter::successors(Some(first), next).collect();
         let site = tasks.list[first as usize].site.channel;
-        let fitting = self.channels.iter_mut().position(|channel| {
-            channel.site == site && channel.add(tasks, self.rank_of, &chain).is_ok()
-        });
+        let fitting = self
+            .channels
+            .iter_mut()
+            .position(|channel| channel.site == site && channel.add(tasks, self.rank_of, &chain).is_ok());
         let channel = match fitting {
             Some(channel) => channel,
             None => {

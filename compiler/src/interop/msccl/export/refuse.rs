@@ -76,7 +76,8 @@ pub(super) fn unsayable(program: &Program, options: &ScheduleOptions) -> Vec<Dia
         if !seen.contains(&op.statement) {
             seen.push(op.statement);
             let message = "MSCCL XML cannot say `#[block(..)]`".to_owned();
-            let note = "thread blocks follow from the connections there: one to send on and one to receive on";
+            let note =
+                "thread blocks follow from the connections there: one to send on and one to receive on";
             refuse(program.statements[op.statement.0 as usize].loc, message, note);
         }
     }
@@ -93,7 +94,8 @@ pub(super) fn limits(program: &Program, algorithm: &Algorithm, runtime: Runtime)
     for (gpu, rank) in algorithm.gpus.iter().zip(0..) {
         let blocks = gpu.blocks.len();
         if blocks > LARGEST_BLOCK_CAP as usize {
-            let note = format!("{LARGEST_BLOCK_CAP} are the most that {name} runs at once and that are proved");
+            let note =
+                format!("{LARGEST_BLOCK_CAP} are the most that {name} runs at once and that are proved");
             return refuse(format!("gpu {rank} needs {blocks} thread blocks"), note);
         }
         let most = gpu.blocks.iter().map(|block| block.channel + 1).max().unwrap_or(0);
@@ -123,8 +125,8 @@ pub(super) fn limits(program: &Program, algorithm: &Algorithm, runtime: Runtime)
             };
             return finding.map(|finding| finding.help(help));
         }
-        let nodes = 1 + algorithm.gpus.len()
-            + gpu.blocks.iter().map(|block| 1 + block.steps.len()).sum::<usize>();
+        let nodes =
+            1 + algorithm.gpus.len() + gpu.blocks.iter().map(|block| 1 + block.steps.len()).sum::<usize>();
         if nodes > MOST_NODES {
             let note = format!("{name} reads {MOST_NODES} of a GPU");
             return refuse(format!("gpu {rank} needs {nodes} elements"), note);

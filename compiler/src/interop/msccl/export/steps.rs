@@ -43,7 +43,8 @@ pub(super) fn gpus(
                 blocks[block as usize].steps[step as usize].publishes = true;
             }
             let steps = &mut blocks[block as usize].steps;
-            let (last, earlier) = awaited.split_last().map_or((None, &[][..]), |(last, all)| (Some(*last), all));
+            let (last, earlier) =
+                awaited.split_last().map_or((None, &[][..]), |(last, all)| (Some(*last), all));
             steps.extend(earlier.iter().map(|&after| nop(after)));
             at.insert(task, (block, steps.len() as u32));
             steps.push(Step { after: last, ..step(program, &tasks[task as usize]) });

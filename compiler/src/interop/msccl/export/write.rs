@@ -9,7 +9,12 @@ use crate::options::Sizes;
 use std::fmt::Write;
 
 /// Writes a file. `comments`: what it says besides, a line each; none may contain `--`.
-pub(super) fn write(algorithm: &Algorithm, shape: &Shape, sizes: Option<Sizes>, comments: &[String]) -> String {
+pub(super) fn write(
+    algorithm: &Algorithm,
+    shape: &Shape,
+    sizes: Option<Sizes>,
+    comments: &[String],
+) -> String {
     let mut text = String::new();
     for comment in comments {
         let _ = writeln!(text, "<!-- {comment} -->");
@@ -49,7 +54,8 @@ pub(super) fn write(algorithm: &Algorithm, shape: &Shape, sizes: Option<Sizes>, 
 fn tb(text: &mut String, block: &Block, id: u32) {
     let peer = |peer: Option<u32>| peer.map_or(-1, i64::from);
     let (send, receive) = (peer(block.send), peer(block.receive));
-    let _ = writeln!(text, "    <tb id=\"{id}\" send=\"{send}\" recv=\"{receive}\" chan=\"{}\">", block.channel);
+    let _ =
+        writeln!(text, "    <tb id=\"{id}\" send=\"{send}\" recv=\"{receive}\" chan=\"{}\">", block.channel);
     for (step, s) in block.steps.iter().zip(0..) {
         write_step(text, step, s);
     }
