@@ -42,6 +42,12 @@ pub trait Evaluate: Send + Sync {
         None
     }
 
+    /// Why calls with an operator are refused, where the source itself says how it combines.
+    fn refuses(&self, op: RedOp) -> Option<Diagnostic> {
+        let _ = op;
+        None
+    }
+
     /// What yields the program called in place, or out of place, where the source itself says that; `None` where it
     /// follows from the program.
     fn called(&self, in_place: bool) -> Option<Arc<dyn Evaluate>> {
@@ -250,6 +256,9 @@ impl Collective {
         op: RedOp,
         widths: Widths,
     ) -> Result<Verified<Kernel>, Diagnostics> {
+        if let Some(refused) = self.evaluate.refuses(op) {
+            return Err(self.wrong(vec![refused]));
+        }
         let (program, schedule) = self.prove(domain, op)?;
         let kernel = kernel::build(&schedule, &program, &self.options(), dtype, op);
         let kernel = widths.apply(kernel).map_err(|list| self.wrong(list))?;

@@ -51,6 +51,29 @@ pub enum Check {
 }
 
 impl Check {
+    /// Every check, in the order of the stages.
+    pub const ALL: [Check; 19] = [
+        Check::Syntax,
+        Check::Unsupported,
+        Check::Arithmetic,
+        Check::Requirement,
+        Check::OutOfBounds,
+        Check::Overlap,
+        Check::ChunkPosition,
+        Check::ReadBeforeWrite,
+        Check::InputOverwritten,
+        Check::Postcondition,
+        Check::Form,
+        Check::Translation,
+        Check::Deadlock,
+        Check::DataRace,
+        Check::SlotReuse,
+        Check::EntryExit,
+        Check::Invariant,
+        Check::Residency,
+        Check::Rolled,
+    ];
+
     /// The id, as in `[postcondition]`.
     pub fn id(self) -> &'static str {
         match self {

@@ -10,6 +10,8 @@ pub struct Domain {
     pub symmetric: bool,
     /// Whether a switch combines and multicasts (NVLS), for windows of all ranks.
     pub multicast: bool,
+    /// Whether all links keep the stores of a warp to one aligned line of 128 bytes together, as NVLink does and LL128 relies on.
+    pub whole_lines: bool,
     /// Most thread blocks of one rank that are guaranteed to be resident at once.
     pub block_cap: u32,
 }
@@ -24,8 +26,9 @@ pub const LARGEST_BLOCK_CAP: u32 = 64;
 pub const LARGEST_WORLD: u32 = 1152;
 
 impl Domain {
-    /// `ranks` GPUs, each linked to each by a switch that multicasts, with symmetric buffers and room for [`DEFAULT_BLOCK_CAP`] blocks.
+    /// `ranks` GPUs, each linked to each by a switch that multicasts and keeps lines whole, with symmetric buffers and room for
+    /// [`DEFAULT_BLOCK_CAP`] blocks.
     pub fn full_mesh(ranks: u32) -> Domain {
-        Domain { ranks, symmetric: true, multicast: true, block_cap: DEFAULT_BLOCK_CAP }
+        Domain { ranks, symmetric: true, multicast: true, whole_lines: true, block_cap: DEFAULT_BLOCK_CAP }
     }
 }

@@ -11,7 +11,7 @@
 //! 8. `arrange`: the steps of each block, with counters, values, credits and block-wide barriers.
 //!
 //! An imported plan says which tasks there are, where each runs, in which order and what it waits for; `follow` takes that
-//! in place of passes 1 to 7.
+//! in place of passes 1 to 7, and `keep` that in place of passes 1 to 6.
 //!
 //! Nothing here is trusted: stage 2 proves the result.
 
@@ -22,6 +22,7 @@ mod depend;
 mod divide;
 mod follow;
 mod fuse;
+mod keep;
 mod order;
 mod prune;
 mod supported;
@@ -41,6 +42,7 @@ pub(crate) use choose::{cost, open};
 use divide::Means;
 pub(crate) use divide::{End, Message, Task, Tasks};
 pub(crate) use follow::{Plan, follow};
+pub(crate) use keep::{Kept, keep};
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use serde_json::json;
 /// The arguments of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// An MSCCL XML file
+    /// An MSCCL XML or an MSCCL++ JSON file
     #[arg(value_name = "FILE")]
     file: String,
     #[command(flatten)]
@@ -38,7 +38,9 @@ enum Form {
 #[non_exhaustive]
 pub(crate) enum ImportError {
     /// Not a plan of another system.
-    #[error("{file} is no MSCCL XML file\nhelp: `check`, `compile` and `run` take Rust sources as they are")]
+    #[error(
+        "{file} is no MSCCL XML and no MSCCL++ JSON file\nhelp: `check`, `compile` and `run` take Rust sources as they are"
+    )]
     NotForeign {
         /// The file.
         file: String,

@@ -1,8 +1,8 @@
-//! FILE[::NAME]: reads a collective from a Rust source or an MSCCL XML file, or takes a built-in.
+//! FILE[::NAME]: reads a collective from a Rust source, an MSCCL XML or an MSCCL++ JSON file, or takes a built-in.
 
 use crate::cli::failure::Failure;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::interop::msccl;
+use quadrille_compiler::interop::{msccl, mscclpp};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ const BUILTINS: &[(&str, &str)] = builtins! {
 pub(crate) enum SourceError {
     /// Nothing lies at the path.
     #[error(
-        "there is no file {}\nhelp: name a Rust source with a #[collective] fn, an MSCCL XML file, or a built-in: {}",
+        "there is no file {}\nhelp: name a Rust source with a #[collective] fn, an MSCCL XML or an MSCCL++ JSON file, or a built-in: {}",
         path.display(),
         builtins()
     )]
@@ -128,7 +128,11 @@ pub(crate) fn load_foreign(argument: &str) -> Result<Option<Collective>, Failure
 }
 
 fn foreign(file: &str, text: &str) -> Result<Option<Collective>, Failure> {
-    Ok(if msccl::is_xml(text) { Some(msccl::import(file, text)?) } else { None })
+    Ok(match (msccl::is_xml(text), mscclpp::is_json(text)) {
+        (true, _) => Some(msccl::import(file, text)?),
+        (_, true) => Some(mscclpp::import(file, text)?),
+        _ => None,
+    })
 }
 
 /// The name to show for the source, its text, and NAME.

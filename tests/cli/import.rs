@@ -1,4 +1,4 @@
-//! MSCCL XML files in every command.
+//! MSCCL XML and MSCCL++ JSON files in every command.
 
 use super::*;
 
@@ -12,7 +12,7 @@ fn import_prints_the_proved_schedule() {
         "{printed:?}"
     );
     assert_eq!(printed.stdout, line(&format!("compile {PLAN} --emit schedule")).succeeds().stdout);
-    line(&format!("import {RING}")).fails(2, &["is no MSCCL XML file"]);
+    line(&format!("import {RING}")).fails(2, &["is no MSCCL XML and no MSCCL++ JSON file"]);
     line("import none.xml").fails(2, &["there is no file none.xml"]);
 }
 
@@ -55,6 +55,29 @@ fn findings_stand_on_the_lines_of_the_file() {
     let words =
         ["[postcondition]", "plan.xml:5:7", "<step s=\"1\" type=\"rcs\"", "lacks the input of rank 2"];
     for word in words {
+        assert!(ran.stderr.contains(word), "no {word} in {ran:?}");
+    }
+}
+
+#[test]
+fn json_plans_go_through_every_command() {
+    const PLAN: &str = "tests/interop/groups.json";
+    let printed = line(&format!("import {PLAN}")).succeeds();
+    assert!(printed.stdout.starts_with("schedule groups: reduce_scatter, 2 ranks, 2 chunks"), "{printed:?}");
+    let checked = line(&format!("check {PLAN}")).succeeds();
+    assert!(checked.stdout.contains("proved: 4 blocks"), "{checked:?}");
+    line(&format!("compile {PLAN} --emit cuda --dtype f32")).succeeds();
+    let ran = line(&format!("run {PLAN} --bytes 1200 --dtype f32")).succeeds();
+    assert!(ran.stdout.contains("correct: all"), "{ran:?}");
+    line(&format!("compile {PLAN} --emit cuda --dtype f32 --op max"))
+        .fails(1, &["groups.json", "the plan combines by sum, and the call by max"]);
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PLAN)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan.json");
+    std::fs::write(&file, text.replace("\"num_threadblocks\": 2", "\"num_threadblocks\": 3")).unwrap();
+    let ran = run(["check", file.to_str().unwrap()]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    for word in ["[deadlock]", "plan.json:", "barrier 0 is for 3 thread blocks"] {
         assert!(ran.stderr.contains(word), "no {word} in {ran:?}");
     }
 }

@@ -43,8 +43,9 @@ mod sequence;
 
 use crate::abi::SLOTS;
 use crate::collective::{Collective, Evaluate, Planned, Setting};
-use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
+use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use crate::domain::Domain;
+use crate::interop::shown;
 use crate::kind::{Kind, Shape};
 use crate::lower;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
@@ -220,21 +221,6 @@ impl Import {
                 .help("receive between the sends, or send fewer chunks at a time"),
         )
     }
-}
-
-/// Findings that are shown; a file of another sort would give thousands.
-const MOST_FINDINGS: usize = 100;
-
-/// The first findings, as they stand in the file.
-fn shown(mut list: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    list.sort_by_key(|finding| finding.loc);
-    list.truncate(MOST_FINDINGS);
-    list
-}
-
-/// A finding on a place of the file.
-fn finding(check: Check, loc: Loc, message: impl Into<String>) -> Diagnostic {
-    Diagnostic::new(check, loc, message)
 }
 
 /// What files call the kinds; the first name of a kind is the one that is written.

@@ -101,7 +101,7 @@ pub(super) fn multicast(slices: &[Slice], ranks: u32) -> Option<Multicast> {
 }
 
 /// An operation's ends with the chunks of all ranks as one, where they are all of a side and nothing keeps them apart.
-fn through_switch(task: Task, ranks: u32) -> Task {
+pub(super) fn through_switch(task: Task, ranks: u32) -> Task {
     let side = |ends: &SmallVec<[End; 2]>| -> SmallVec<[End; 2]> {
         let slices: Vec<Slice> = ends.iter().flat_map(End::slices).collect();
         multicast(&slices, ranks).map_or_else(|| ends.clone(), |all| smallvec![End::Multicast(all)])

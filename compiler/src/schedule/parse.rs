@@ -14,6 +14,9 @@ use std::fmt::Display;
 /// Most ranks and most blocks a rank in a schedule text; more is refused before anything is allocated for it.
 const MOST: u32 = 4096;
 
+/// Largest number of a rank, block, chunk, message or operation, and most signals of a call.
+const LARGEST: u32 = 1 << 24;
+
 /// Why a text is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
@@ -137,7 +140,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
         let kind = at.counter_kind()?;
         let counter = Counter { kind, writer: at.place()?, waiter: own };
         at.token("+=")?;
-        block.expects.push((counter, at.number("by how much")?));
+        block.expects.push((counter, at.index("by how much")?));
         return Ok(());
     }
     if !block.expects.is_empty() {
@@ -148,7 +151,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
     if transfer && !at.rest().starts_with('#') {
         return Err(at.expected("an operation like `#0`"));
     }
-    let origin = if at.take("#") { Some(OpId(at.number("the operation's number")?)) } else { None };
+    let origin = if at.take("#") { Some(OpId(at.index("the operation's number")?)) } else { None };
     block.steps.push(Step { action, origin, transfer });
     Ok(())
 }
@@ -190,7 +193,7 @@ fn action(at: &mut Cursor<'_>, own: Place, shape: &Shape) -> Result<Action, Pars
         Some(slice) => slice.start % shape.chunks.max(1),
         None => {
             at.token("at")?;
-            at.number("a chunk's position in its unit")?
+            at.index("a chunk's position in its unit")?
         }
     };
     Ok(Action::Move { sources, dests, position })
@@ -273,6 +276,16 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// A number of something that could be there.
+    fn index(&mut self, what: &str) -> Result<u32, ParseError> {
+        let mark = self.mark();
+        let index = self.number(what)?;
+        if index > LARGEST {
+            return Err(self.error_at(mark, format!("{index} is beyond {LARGEST}, the largest number")));
+        }
+        Ok(index)
+    }
+
     fn count(&mut self, what: &str) -> Result<u32, ParseError> {
         let mark = self.mark();
         let count = self.number(what)?;
@@ -287,7 +300,7 @@ impl<'a> Cursor<'a> {
             return Err(self.expected("a rank like `r0`"));
         }
         self.at += 1;
-        Ok(Rank(self.number("a rank like `r0`")?))
+        Ok(Rank(self.index("a rank like `r0`")?))
     }
 
     fn place(&mut self) -> Result<Place, ParseError> {
@@ -297,7 +310,7 @@ impl<'a> Cursor<'a> {
             return Err(self.expected("a block like `r0.b0`"));
         }
         self.at += 1;
-        Ok(Place { rank, block: ThreadBlock(self.number("a block like `r0.b0`")?) })
+        Ok(Place { rank, block: ThreadBlock(self.index("a block like `r0.b0`")?) })
     }
 
     fn counter_kind(&mut self) -> Result<CounterKind, ParseError> {
@@ -339,7 +352,7 @@ impl<'a> Cursor<'a> {
         };
         let connection = connection(protocol, self.place()?);
         self.token("[")?;
-        let number = self.number("the message's number")?;
+        let number = self.index("the message's number")?;
         self.token("]")?;
         Ok(Operand::Message(Message { connection, number }))
     }
@@ -352,7 +365,7 @@ impl<'a> Cursor<'a> {
     fn slice(&mut self) -> Result<Slice, ParseError> {
         let buffer = self.buffer()?;
         self.token("[")?;
-        let rank = Rank(self.number("a rank")?);
+        let rank = Rank(self.index("a rank")?);
         self.token("]")?;
         let (start, len) = self.chunks()?;
         Ok(Slice { buffer, rank, start, len })
@@ -362,8 +375,8 @@ impl<'a> Cursor<'a> {
     fn chunks(&mut self) -> Result<(u32, u32), ParseError> {
         self.token("[")?;
         let mark = self.mark();
-        let start = self.number("a chunk")?;
-        let end = if self.take("..") { self.number("the range's end")? } else { start.saturating_add(1) };
+        let start = self.index("a chunk")?;
+        let end = if self.take("..") { self.index("the range's end")? } else { start + 1 };
         if end <= start {
             return Err(self.error_at(mark, format!("the range {start}..{end} is empty")));
         }

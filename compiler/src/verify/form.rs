@@ -7,6 +7,7 @@ use crate::abi::{FIFOS, SLOTS};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::domain::Domain;
 use crate::ids::{Buffer, Place, Slice};
+use crate::options::Protocol;
 use crate::schedule::{
     Action, Arrival, Connection, Counter, CounterKind, Fifos, Message, Operand, Schedule, Step,
 };
@@ -164,6 +165,9 @@ impl Form<'_> {
         }
         if !domain.symmetric && moves_afar(schedule) {
             self.finding("a step reaches into a peer's buffer, and this world maps none".to_owned());
+        }
+        if !domain.whole_lines && has_lines_of_128(schedule) {
+            self.finding("a step moves by LL128, and this world's links may tear its lines".to_owned());
         }
     }
 
@@ -351,7 +355,18 @@ impl Form<'_> {
         }
         let most = Fifos::of(schedule).most().saturating_mul(schedule.instances);
         if most > FIFOS {
-            self.finding(format!("the schedule has {most} connections of one protocol from one rank to another, and there are {FIFOS} FIFOs"));
+            self.finding(format!("the schedule has {most} connections of one protocol from one rank to another, more than the {FIFOS} that there is a FIFO for"));
         }
     }
+}
+
+/// Whether anything goes through lines of LL128.
+fn has_lines_of_128(schedule: &Schedule) -> bool {
+    schedule.places().flat_map(|(_, block)| &block.steps).any(|step| match &step.action {
+        Action::Move { sources, dests, .. } => {
+            let mut messages = sources.iter().chain(dests).filter_map(Operand::message);
+            messages.any(|message| message.connection.protocol == Protocol::Ll128)
+        }
+        _ => false,
+    })
 }

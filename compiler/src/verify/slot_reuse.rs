@@ -74,20 +74,18 @@ fn finding(sites: &Sites<'_>, slots: u32, at: Stamp, message: &Message, wrong: &
     match wrong {
         Wrong::Unpaid => {
             let needed = i64::from(message.number) + 1 - i64::from(slots);
-            finding(format!("{writer} stores {message} to a slot whose last message may not have been read"))
+            finding(format!("{writer} stores {message} where the slot's last message may not have been read"))
                 .note(format!("{} stores it", sites.name(at)))
                 .note(format!(
                     "missing: `wait {credit} {reader} >= {needed}` before it, as the FIFO has {}",
                     words::count(slots.into(), "slot")
                 ))
         }
-        Wrong::GivenEarly(read) => {
-            finding(format!("{reader} gives back the slot of {message} while it may be read"))
-                .note(format!("{} reads it", sites.name(*read)))
-                .note(format!("{} gives it back", sites.name(at)))
-                .note(format!("missing: a `sync` of {reader} between the two"))
-        }
-        Wrong::ReadLate(read) => finding(format!("{reader} reads {message} after its slot was given back"))
+        Wrong::GivenEarly(read) => finding(format!("{reader} gives {message} back while it may be read"))
+            .note(format!("{} reads it", sites.name(*read)))
+            .note(format!("{} gives it back", sites.name(at)))
+            .note(format!("missing: a `sync` of {reader} between the two")),
+        Wrong::ReadLate(read) => finding(format!("{reader} reads {message} after giving it back"))
             .note(format!("{} reads it", sites.name(*read)))
             .note(format!("missing: the `{credit}` signals of {reader} after that step")),
     }

@@ -1,11 +1,12 @@
 //! Stage 1 agrees with the brute-force reference: on every mutant of the right programs, and on random programs.
 
+use crate::mutate_programs::mutants;
 use crate::programs;
 use crate::reference::judge;
 use crate::sketch::*;
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{Check, Diagnostic};
-use quadrille_compiler::ids::{Buffer, Rank, Slice};
+use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::kind::Kind;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::verify;
@@ -52,42 +53,6 @@ fn compare(program: &Program) -> bool {
 fn was_stored(program: &Program, (rank, chunk): (u32, u32)) -> bool {
     let at = program.shape.output_location(Rank(rank), chunk);
     program.ops.iter().flat_map(|op| &op.dests).any(|dest| dest.locations().any(|stored| stored == at))
-}
-
-/// The slice on the next rank, and a chunk further; the same one where it would leave its buffer.
-fn moved(program: &Program, slice: Slice, ranks: u32, chunks: u32) -> Slice {
-    let rank = Rank((slice.rank.0 + ranks) % program.shape.ranks);
-    let start = slice.start + chunks;
-    let there = Slice { rank, start, ..slice };
-    if there.end() <= program.shape.chunks(slice.buffer, rank) { there } else { slice }
-}
-
-/// Every program with one operation dropped, duplicated, postponed, or one of its operands moved.
-fn mutants(program: &Program) -> Vec<Program> {
-    let mut mutants = Vec::new();
-    for i in 0..program.ops.len() {
-        let mut push = |change: &dyn Fn(&mut Program)| {
-            let mut mutant = program.clone();
-            change(&mut mutant);
-            mutants.push(mutant);
-        };
-        push(&|p| drop(p.ops.remove(i)));
-        push(&|p| p.ops.insert(i, p.ops[i].clone()));
-        push(&|p| p.ops.push(p.ops[i].clone()));
-        push(&|p| {
-            let op = p.ops.remove(i);
-            p.ops.insert((i + 1).min(p.ops.len()), op);
-        });
-        for (ranks, chunks) in [(1, 0), (0, 1), (0, program.shape.chunks)] {
-            for k in 0..program.ops[i].dests.len() {
-                push(&|p| p.ops[i].dests[k] = moved(p, p.ops[i].dests[k], ranks, chunks));
-            }
-            for k in 0..program.ops[i].sources.len() {
-                push(&|p| p.ops[i].sources[k] = moved(p, p.ops[i].sources[k], ranks, chunks));
-            }
-        }
-    }
-    mutants
 }
 
 #[test]

@@ -8,6 +8,11 @@ mod programs;
 #[path = "../stage1/sketch.rs"]
 mod sketch;
 
+#[path = "../mutate/kernels.rs"]
+mod mutate_kernels;
+#[path = "../mutate/schedules.rs"]
+mod mutate_schedules;
+
 mod choice;
 mod interpret;
 mod kernels;

@@ -1,6 +1,6 @@
 //! Random programs: whatever their operations, lowering orders them so that stage 2 finds nothing.
 
-use crate::mutants::mutants;
+use crate::mutate_schedules::mutants;
 use crate::{findings, interpret, lowered, told};
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{Loc, Position, SourceFile};

@@ -1,9 +1,9 @@
 //! Thread blocks to a whole: which receive each send meets, and which steps each step waits for.
 
 use super::document::{Algorithm, Block, Step, StepKind};
-use super::finding;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::ids::{Place, Rank, ThreadBlock};
+use crate::interop::finding;
 use crate::words;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

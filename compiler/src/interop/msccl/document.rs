@@ -1,25 +1,24 @@
 //! Text to an algorithm: what every element and attribute says, each by itself.
 
-use super::{finding, kind, message_units};
+use super::{kind, message_units};
 use crate::diagnostic::{Check, Diagnostic, Loc, Position};
 use crate::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
 use crate::ids::Buffer;
+use crate::interop::lines::Lines;
+use crate::interop::{MOST_LOCATIONS, MOST_MOVED, finding, identifier, out_of_bounds};
 use crate::kind::Kind;
 use crate::options::Protocol;
 use roxmltree::{Document, Node, ParsingOptions};
-use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 
 /// Channels between two GPUs, as RCCL has them.
 pub(super) const MOST_CHANNELS: i64 = 32;
 /// Elements of a file: what its tree takes is bounded by it.
 const MOST_NODES: u32 = 1 << 20;
+/// Attributes of an element. The reader compares each with each.
+const MOST_ATTRIBUTES: usize = 256;
 /// Chunks of one buffer.
 const MOST_CHUNKS: i64 = 1 << 16;
-/// Chunks that all steps move.
-const MOST_MOVED: u64 = 1 << 20;
-/// Chunks of all buffers of all GPUs.
-const MOST_LOCATIONS: u64 = 1 << 24;
 
 /// A file.
 #[derive(Clone, Debug)]
@@ -124,49 +123,34 @@ impl StepKind {
     }
 }
 
-/// Byte offsets as positions.
-struct Lines<'t> {
-    text: &'t str,
-    starts: Vec<usize>,
-    /// Characters before every [`MARK`]-th byte.
-    marks: Vec<usize>,
-}
-
-const MARK: usize = 64;
-
-/// Characters that begin in the bytes.
-fn characters(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
-}
-
-impl<'t> Lines<'t> {
-    fn of(text: &'t str) -> Lines<'t> {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        let starts = std::iter::once(0).chain(ends).collect();
-        let mut before = 0;
-        let mark = |bytes: &[u8]| {
-            before += characters(bytes);
-            before
-        };
-        let marks = std::iter::once(0).chain(text.as_bytes().chunks(MARK).map(mark)).collect();
-        Lines { text, starts, marks }
+/// Where the first tag begins that has too many attributes. Linear.
+fn crowded(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(begin) = text.get(at..)?.find('<').map(|found| at + found) {
+        let rest = &text[begin..];
+        let aside = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")];
+        if let Some((open, close)) = aside.into_iter().find(|(open, _)| rest.starts_with(open)) {
+            at = begin + open.len() + rest[open.len()..].find(close)? + close.len();
+            continue;
+        }
+        let (mut quote, mut attributes) = (None, 0);
+        at = begin + 1;
+        while at < bytes.len() {
+            match (quote, bytes[at]) {
+                (None, b'"' | b'\'') => quote = Some(bytes[at]),
+                (None, b'>' | b'<') => break,
+                (None, b'=') => attributes += 1,
+                (Some(open), byte) if byte == open => quote = None,
+                _ => {}
+            }
+            at += 1;
+        }
+        if attributes > MOST_ATTRIBUTES {
+            return Some(begin);
+        }
     }
-
-    /// Characters before a byte. (A line may be as long as the file.)
-    fn before(&self, at: usize) -> usize {
-        let at = at.min(self.text.len());
-        self.marks[at / MARK] + characters(&self.text.as_bytes()[at / MARK * MARK..at])
-    }
-
-    fn position(&self, at: usize) -> Position {
-        let line = self.starts.partition_point(|&start| start <= at).max(1);
-        let column = self.before(at) - self.before(self.starts[line - 1]);
-        Position { line: line as u32, column: column as u32 }
-    }
-
-    fn loc(&self, range: Range<usize>) -> Loc {
-        Loc { start: self.position(range.start), end: self.position(range.end) }
-    }
+    None
 }
 
 /// Reads a file.
@@ -174,6 +158,10 @@ impl<'t> Lines<'t> {
 /// Errors: what is wrong with its text, elements, attributes and their numbers.
 pub(super) fn read(text: &str) -> Result<Algorithm, Vec<Diagnostic>> {
     let lines = Lines::of(text);
+    if let Some(at) = crowded(text) {
+        let message = format!("an element with more than {MOST_ATTRIBUTES} attributes");
+        return Err(vec![finding(Check::Syntax, lines.loc(at..at + 1), message)]);
+    }
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let at = Position { line: error.pos().row, column: error.pos().col.saturating_sub(1) };
@@ -541,23 +529,4 @@ impl Reader<'_> {
         }
         Some(Chunks { buffer: found, start: start as u32 })
     }
-}
-
-/// What chunks beyond a buffer's end are called.
-pub(super) fn out_of_bounds(buffer: &str, start: i64, count: i64, size: impl Display) -> String {
-    match count {
-        1 => format!("there is no chunk {start} among the {size} of `{buffer}`"),
-        _ => format!("there are no chunks {start} to {} among the {size} of `{buffer}`", start + count - 1),
-    }
-}
-
-/// A file's name as that of a function.
-pub(super) fn identifier(name: &str) -> String {
-    const LONGEST: usize = 100;
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let mut text: String = name.trim().chars().take(LONGEST).map(plain).collect();
-    if !text.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        text.insert_str(0, "plan_");
-    }
-    text
 }

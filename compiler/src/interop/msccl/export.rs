@@ -16,9 +16,10 @@ mod refuse;
 mod steps;
 mod write;
 
-use super::document::{Algorithm, identifier};
+use super::document::Algorithm;
 use crate::collective::Collective;
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
+use crate::interop::identifier;
 use crate::lower;
 use crate::options::{self, Protocol};
 use crate::program::Program;

@@ -2,10 +2,10 @@
 //! which the steps can run.
 
 use super::connect::{Connected, Linked};
-use super::document::{Chunks, Step, StepKind, out_of_bounds};
-use super::finding;
+use super::document::{Chunks, Step, StepKind};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
 use crate::ids::{Buffer, Place, Rank, Slice};
+use crate::interop::{finding, out_of_bounds};
 use crate::kind::Shape;
 use crate::lower::{End, Message, Plan, Task, Tasks};
 use crate::options::How;

@@ -1,0 +1,127 @@
+//! A plan whose names are resolved: what each thread block does, with which chunks and counters.
+
+use super::document::Document;
+use crate::diagnostic::Loc;
+use crate::dtype::RedOp;
+use crate::ids::{Buffer, Place, Rank};
+use std::ops::Range;
+
+/// A file whose names are resolved.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) document: Document,
+    /// Chunks of a unit, after groups of thread blocks have split them.
+    pub(super) unit_chunks: u32,
+    /// Chunks of scratch that are used plainly.
+    pub(super) scratch: u32,
+    /// Bytes of a pipeline's unit.
+    pub(super) unit: Option<u64>,
+    /// How the file says that it combines, and where.
+    pub(super) combines: Option<(RedOp, Loc)>,
+    pub(super) acts: Vec<Act>,
+    /// The acts of each block, with the block.
+    pub(super) blocks: Vec<(Place, Range<usize>)>,
+    pub(super) counters: Vec<Counter>,
+}
+
+/// What a thread block does at one point.
+#[derive(Debug)]
+pub(super) struct Act {
+    /// The index of its block in [`Plan::blocks`].
+    pub(super) block: usize,
+    pub(super) loc: Loc,
+    pub(super) text: String,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// All threads of the block wait for each other.
+    Sync,
+    /// Raises counters, each by one thread.
+    Post(Vec<Tick>),
+    /// Waits until counters have been raised once more, each by one thread.
+    Await(Vec<Tick>),
+    /// Moves chunks.
+    Move(Vec<Chunk>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tick {
+    pub(super) counter: u32,
+    /// It orders nothing.
+    pub(super) relaxed: bool,
+    /// The thread; all of the block's where it is a barrier.
+    pub(super) thread: Option<u32>,
+    /// After all that the block has moved by port.
+    pub(super) port: bool,
+}
+
+/// One chunk's move.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) sources: Vec<End>,
+    pub(super) dests: Vec<End>,
+    /// Through the switch where it can be.
+    pub(super) switch: bool,
+    pub(super) port: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    Plain(At),
+    Packet(At),
+}
+
+/// A chunk as files name it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct At {
+    pub(super) rank: Rank,
+    pub(super) buffer: Buffer,
+    pub(super) chunk: u32,
+}
+
+/// What is counted.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Counter {
+    /// The n-th channel from one GPU to another.
+    Channel {
+        port: bool,
+        from: u32,
+        to: u32,
+        nth: u32,
+    },
+    Semaphore {
+        gpu: u32,
+        id: u32,
+        initial: u32,
+    },
+    /// Arrivals at the barrier; of one block, which `by` waits for.
+    Barrier {
+        gpu: u32,
+        id: u32,
+        of: u32,
+        by: u32,
+    },
+}
+
+impl Counter {
+    /// What it counts at first.
+    pub(super) fn initial(&self) -> u32 {
+        match self {
+            Counter::Semaphore { initial, .. } => *initial,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self {
+            Counter::Channel { port, from, to, nth } => {
+                let sort = if *port { "port" } else { "memory" };
+                format!("{sort} channel {nth} from gpu {from} to gpu {to}")
+            }
+            Counter::Semaphore { gpu, id, .. } => format!("semaphore {id} of gpu {gpu}"),
+            Counter::Barrier { gpu, id, of, .. } => format!("tb {of} at barrier {id} of gpu {gpu}"),
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! MSCCL++ JSON: what plans mean, and what is wrong with those that are.
+
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::interop::mscclpp;
+
+const RING: &str = include_str!("../../tests/interop/ring_signals.json");
+const PACKETS: &str = include_str!("../../tests/interop/packets.json");
+const FORWARDED: &str = include_str!("../../tests/interop/forwarded_packets.json");
+const SEMAPHORES: &str = include_str!("../../tests/interop/semaphores.json");
+const GROUPS: &str = include_str!("../../tests/interop/groups.json");
+const PIPELINE: &str = include_str!("../../tests/interop/pipeline.json");
+const SWITCH: &str = include_str!("../../tests/interop/switch.json");
+const STORE: &str = include_str!("../../tests/interop/switch_store.json");
+const PORTS: &str = include_str!("../../tests/interop/ports.json");
+const ALL: [&str; 9] = [RING, PACKETS, FORWARDED, SEMAPHORES, GROUPS, PIPELINE, SWITCH, STORE, PORTS];
+
+/// What a whole proof of a plan gives.
+fn prove(text: &str) -> Result<String, Diagnostics> {
+    let collective = mscclpp::import("plan.json", text)?;
+    let ranks = collective.ranks[0];
+    collective.report(ranks)?;
+    let domain = collective.domain(ranks);
+    let schedule = collective.verified(&domain)?.to_string();
+    let op = if text.contains("\"max\"") { RedOp::Max } else { RedOp::Sum };
+    collective.kernel(&domain, DType::F32, op)?;
+    Ok(schedule)
+}
+
+#[track_caller]
+fn good(text: &str) -> Collective {
+    prove(text).unwrap_or_else(|wrong| panic!("{wrong}"));
+    mscclpp::import("plan.json", text).unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+#[track_caller]
+fn wrong(text: &str) -> Vec<Diagnostic> {
+    match prove(text) {
+        Ok(schedule) => panic!("nothing is found wrong with\n{text}\n{schedule}"),
+        Err(Diagnostics { list, source }) => {
+            assert!(source.is_some());
+            list
+        }
+    }
+}
+
+/// The text with the first `from` in it replaced.
+#[track_caller]
+fn with(text: &str, from: &str, to: &str) -> String {
+    assert!(text.contains(from), "there is no {from}");
+    text.replacen(from, to, 1)
+}
+
+/// Asserts that all findings of a plan are of a check, that one of them stands on a line with `on` in it, and says something.
+#[track_caller]
+fn rejected(text: &str, check: Check, on: &str, says: &str) {
+    let list = wrong(text);
+    let texts: Vec<_> = list.iter().map(Diagnostic::plain).collect();
+    assert!(list.iter().all(|found| found.check == check), "{texts:#?}");
+    let stands = |found: &Diagnostic| {
+        let line = found.loc.and_then(|loc| text.lines().nth(loc.start.line as usize - 1));
+        line.is_some_and(|line| line.contains(on)) && found.plain().contains(says)
+    };
+    assert!(list.iter().any(stands), "{texts:#?}\nnone on {on} that says {says}");
+}
+
+/// A plan of two GPUs that are connected by two channels in memory and one by port. Remote buffers 0 to 2 of each sort are
+/// the peer's input, output and scratch; there are two semaphores, 0 at first, and a switch channel for input and for scratch.
+fn pair(coll: &str, proto: &str, [i, o, s]: [u32; 3], blocks: impl Fn(u32) -> Vec<Vec<String>>) -> String {
+    let gpu = |id: u32| {
+        let peer = 1 - id;
+        let block = |(number, ops): (usize, Vec<String>)| {
+            format!(
+                "{{\"id\": {number}, \"channels\": [{{\"channel_type\": \"memory\", \"channel_ids\": [0, 1]}}, \
+                 {{\"channel_type\": \"port\", \"channel_ids\": [0]}}, \
+                 {{\"channel_type\": \"switch\", \"channel_ids\": [0, 1]}}],\n\
+                 \"remote_buffer_refs\": [{{\"access_channel_type\": \"memory\", \"remote_buffer_ids\": [0, 1, 2]}}, \
+                 {{\"access_channel_type\": \"port\", \"remote_buffer_ids\": [0, 1, 2]}}], \"ops\": [\n{}\n]}}",
+                ops.join(",\n")
+            )
+        };
+        let remote = ["i", "o", "s"].map(|buffer| {
+            format!("{{\"rank\": {peer}, \"type\": \"{buffer}\", \"access_channel_types\": [\"memory\", \"port\"]}}")
+        });
+        let switch = ["i", "s"].map(|buffer| {
+            format!(
+                "{{\"channel_type\": \"switch\", \"buffer_type\": \"{buffer}\", \
+                 \"rank_groups\": [{{\"size\": 2, \"ranks\": [0, 1]}}]}}"
+            )
+        });
+        format!(
+            "{{\"id\": {id}, \"input_chunks\": {i}, \"output_chunks\": {o}, \"scratch_chunks\": {s},\n\
+             \"channels\": [{{\"channel_type\": \"memory\", \"connected_to\": [{peer}, {peer}]}}, \
+             {{\"channel_type\": \"port\", \"connected_to\": [{peer}]}}, {}],\n\
+             \"remote_buffers\": [{}],\n\"semaphores\": [{{\"init_value\": 0}}, {{\"init_value\": 0}}],\n\
+             \"threadblocks\": [\n{}]}}",
+            switch.join(", "),
+            remote.join(", "),
+            blocks(id).into_iter().enumerate().map(block).collect::<Vec<_>>().join(",\n")
+        )
+    };
+    format!(
+        "{{\"name\": \"pair\", \"collective\": \"{coll}\", \"protocol\": \"{proto}\", \"inplace\": true,\n\
+         \"gpus\": [\n{},\n{}]}}\n",
+        gpu(0),
+        gpu(1)
+    )
+}
+
+/// In-place all-reduce of one chunk.
+fn reduce(ops: impl Fn(u32) -> Vec<String>) -> String {
+    pair("allreduce", "Simple", [1, 1, 2], |gpu| vec![ops(gpu)])
+}
+
+fn nop() -> String {
+    "{\"name\": \"nop\"}".to_owned()
+}
+
+fn on(name: &str, channel: u32) -> String {
+    format!("{{\"name\": \"{name}\", \"channel_ids\": [{channel}], \"channel_type\": \"memory\"}}")
+}
+
+fn semaphore(name: &str, id: u32) -> String {
+    format!("{{\"name\": \"{name}\", \"semaphore_ids\": [{id}]}}")
+}
+
+fn local(buffer: &str, index: u32) -> String {
+    format!("{{\"type\": \"{buffer}\", \"index\": {index}, \"size\": 1}}")
+}
+
+fn remote(buffer: u32, index: u32) -> String {
+    format!("{{\"buffer_id\": {buffer}, \"index\": {index}, \"size\": 1}}")
+}
+
+fn switch(channel: u32, index: u32) -> String {
+    format!("{{\"switch_channel_id\": {channel}, \"index\": {index}, \"size\": 1}}")
+}
+
+fn moves(name: &str, channel: &str, from: &[String], to: &[String]) -> String {
+    format!(
+        "{{\"name\": \"{name}\", \"src_buff\": [{}], \"dst_buff\": [{}], \"channel_type\": \"{channel}\"}}",
+        from.join(", "),
+        to.join(", ")
+    )
+}
+
+/// The peer's scratch chunk 0 gets the input.
+fn put() -> String {
+    moves("put", "memory", &[local("i", 0)], &[remote(2, 0)])
+}
+
+/// What came there is added.
+fn add() -> String {
+    moves("re", "memory", &[local("i", 0), local("s", 0)], &[local("i", 0)])
+}
+
+#[test]
+fn plans_are_proved() {
+    for text in ALL {
+        good(text);
+    }
+    let right = reduce(|_| vec![put(), nop(), on("signal", 0), on("wait", 0), nop(), add()]);
+    good(&right);
+}
+
+#[test]
+fn operations_follow_the_file() {
+    let program = good(PACKETS).program(3).unwrap();
+    let of = |word: &str| -> Vec<String> {
+        let named = |op: &&quadrille_compiler::program::Op| {
+            program.statements[op.statement.0 as usize].text.contains(word)
+        };
+        program.ops.iter().filter(named).map(ToString::to_string).collect()
+    };
+    assert_eq!(of("\"ppkt\"").len(), 6);
+    // Packets come first, then what is plain; the result is kept and sent to both peers.
+    let sums = of("\"respkt\"");
+    assert!(sums.contains(
+        &"data[0][0], scratch[1][2], scratch[2][2] = scratch[0][0] + scratch[0][1] + data[0][0] on r0 block 1"
+            .to_owned()
+    ), "{sums:?}");
+    // Two groups of thread blocks make two parts of every chunk.
+    assert_eq!(good(GROUPS).program(2).unwrap().shape.chunks, 2);
+    let schedule = prove(PIPELINE).unwrap();
+    assert!(schedule.lines().next().unwrap().contains("tile 1024"), "{schedule}");
+    // A packet that its own thread block reads is kept in scratch; every other read is a message.
+    let program = good(FORWARDED).program(3).unwrap();
+    assert_eq!((program.shape.scratch, program.in_flight), (5, Some(4)), "{program}");
+    let schedule = prove(SWITCH).unwrap();
+    assert!(schedule.contains("reduce multimem data[..][0] -> multimem data[..][0]"), "{schedule}");
+    let schedule = prove(STORE).unwrap();
+    assert!(schedule.contains("copy input[0][0] -> multimem output[..][0]"), "{schedule}");
+}
+
+#[test]
+fn wrong_results() {
+    let none = |_: u32| Vec::new();
+    rejected(&reduce(none), Check::Postcondition, "\"name\": \"pair\"", "are never stored");
+    let ready = || vec![put(), nop(), on("signal", 0), on("wait", 0), nop()];
+    let twice = moves("re", "memory", &[local("i", 0), local("s", 0), local("s", 0)], &[local("i", 0)]);
+    let text = reduce(|_| [ready(), vec![twice.clone()]].concat());
+    rejected(&text, Check::Postcondition, "\"name\": \"re\"", "twice");
+    // One offset is reduced, another one stored to.
+    let glres = |to| moves("glres", "switch", &[switch(0, 0)], &[switch(0, to)]);
+    let text = |to| {
+        pair("allreduce", "Simple", [2, 2, 0], move |gpu| {
+            let all = [glres(to), moves("glres", "switch", &[switch(0, 1)], &[switch(0, 1 - to)])];
+            vec![vec![all[gpu as usize].clone()]]
+        })
+    };
+    good(&text(0));
+    assert!(
+        wrong(&text(1)).iter().all(|found| [Check::DataRace, Check::Postcondition].contains(&found.check))
+    );
+    // Of one GPU alone: no race, and a wrong place.
+    let alone =
+        pair("allreduce", "Simple", [2, 2, 0], |gpu| vec![if gpu == 0 { vec![glres(1)] } else { vec![] }]);
+    assert!(wrong(&alone).iter().all(|found| found.check == Check::Postcondition));
+    let unwritten = reduce(|_| vec![add()]);
+    rejected(&unwritten, Check::ReadBeforeWrite, "\"name\": \"re\"", "scratch");
+}
+
+#[test]
+fn missing_order_is_a_race() {
+    let race = |text: &str, at: &str, says: &str| rejected(text, Check::DataRace, at, says);
+    // The reduction before its wait.
+    race(
+        &reduce(|_| vec![put(), nop(), on("signal", 0), add(), on("wait", 0), nop()]),
+        "\"name\": ",
+        "nothing orders",
+    );
+    // No barrier between the wait and who needs it, or between the move and its signal.
+    race(&reduce(|_| vec![put(), nop(), on("signal", 0), on("wait", 0), add()]), "\"re\"", "`nop`");
+    race(&reduce(|_| vec![put(), on("signal", 0), on("wait", 0), nop(), add()]), "\"re\"", "`nop`");
+    // One thread block waits, another reduces.
+    let apart = |meet: bool| {
+        pair("allreduce", "Simple", [1, 1, 1], move |_| {
+            let barrier = "{\"name\": \"barrier\", \"barrier_id\": 3, \"num_threadblocks\": 2}".to_owned();
+            let barrier = || meet.then(|| barrier.clone());
+            let one = [put(), nop(), on("signal", 0), on("wait", 0)].into_iter().chain(barrier()).collect();
+            vec![one, barrier().into_iter().chain([add()]).collect()]
+        })
+    };
+    good(&apart(true));
+    race(&apart(false), "\"re\"", "gpu 0, tb 1");
+    // A relaxed signal, or a relaxed wait, orders nothing.
+    for (signal, wait) in [("rlxsignal", "wait"), ("signal", "rlxwait")] {
+        let text = reduce(|_| vec![put(), nop(), on(signal, 0), on(wait, 0), nop(), add()]);
+        race(&text, "\"re\"", "nothing orders the store of scratch");
+    }
+    // Signals of two thread blocks on one channel: the first wait may be for either.
+    let two = |waits: usize| {
+        pair("allreduce", "Simple", [1, 1, 2], move |_| {
+            let sum = moves("re", "memory", &[local("i", 0), local("s", 0)], &[local("i", 0)]);
+            let wait = || vec![on("wait", 0), nop()];
+            let after = if waits == 1 { [vec![sum], wait()].concat() } else { [wait(), vec![sum]].concat() };
+            vec![
+                [vec![put(), nop(), on("signal", 0)], wait(), after].concat(),
+                vec![moves("put", "memory", &[local("i", 0)], &[remote(2, 1)]), nop(), on("signal", 0)],
+            ]
+        })
+    };
+    race(&two(1), "\"re\"", "nothing orders the store of scratch");
+    let list = wrong(&two(2));
+    assert!(list.iter().all(|f| f.check == Check::DataRace && f.message.contains("data[")), "{list:?}");
+    // A packet reduction of what has just been stored.
+    let fresh = |sync: bool| {
+        pair("allreduce", "LL", [1, 1, 4], move |_| {
+            let send = moves("ppkt", "memory", &[local("i", 0)], &[remote(2, 0)]);
+            let keep = moves("copy", "memory", &[local("i", 0)], &[local("s", 3)]);
+            let sum = moves("repkt", "memory", &[local("s", 3), local("s", 0)], &[local("i", 0)]);
+            let sync = sync.then(nop);
+            vec![[send, keep].into_iter().chain(sync).chain([sum]).collect()]
+        })
+    };
+    good(&fresh(true));
+    race(&fresh(false), "\"repkt\"", "another thread");
+    // What is stored before a packet is not there when the packet is.
+    let before = pair("allreduce", "LL", [1, 1, 4], |_| {
+        let plain = moves("put", "memory", &[local("i", 0)], &[remote(2, 3)]);
+        let send = moves("ppkt", "memory", &[local("i", 0)], &[remote(2, 0)]);
+        let take = moves("upkt", "memory", &[local("s", 0)], &[local("s", 2)]);
+        let sum = moves("re", "memory", &[local("i", 0), local("s", 3)], &[local("i", 0)]);
+        vec![vec![plain, nop(), send, take, nop(), sum]]
+    });
+    race(&before, "\"re\"", "by gpu 1, tb 0 and the read by gpu 0, tb 0");
+    let twice = moves("ppkt", "memory", &[local("i", 0), local("i", 0)], &[remote(2, 0), remote(2, 0)]);
+    let text = pair("allreduce", "LL", [1, 1, 1], |_| vec![vec![twice.clone()]]);
+    race(&text, "\"ppkt\"", "stored twice");
+}
+
+#[test]
+fn reads_before_packets_may_be_overwritten_after_them() {
+    // What is sent as packets is overwritten by another thread block with what they came back as.
+    let schedule = prove(PACKETS).unwrap();
+    assert!(schedule.contains("signal data r0.b2"), "{schedule}");
+    let early = with(
+        PACKETS,
+        "{\"name\": \"upkt\", \"src_buff\": [{\"type\": \"s\", \"index\": 2",
+        "{\"name\": \"copy\", \"src_buff\": [{\"type\": \"i\", \"index\": 2",
+    );
+    let list = wrong(&early);
+    assert!(list.iter().any(|found| found.check == Check::DataRace), "{list:?}");
+}
+
+#[test]
+fn waits_that_nothing_ends() {
+    let reject = |text: &str, at: &str, says: &str| rejected(text, Check::Deadlock, at, says);
+    let both = reduce(|_| vec![on("wait", 0), on("signal", 0)]);
+    reject(&both, "\"wait\"", "gpu 0, tb 0 and gpu 1, tb 0 wait for each other");
+    let other = reduce(|_| vec![on("signal", 0), on("wait", 1)]);
+    reject(&other, "\"wait\"", "waits for ever for memory channel 1 from gpu 1 to gpu 0");
+    let held = reduce(|_| vec![semaphore("sem_acquire", 1)]);
+    reject(&held, "\"sem_acquire\"", "waits for ever for semaphore 1 of gpu 0");
+    let barrier = "{\"name\": \"barrier\", \"barrier_id\": 0, \"num_threadblocks\": 2}".to_owned();
+    reject(&reduce(|_| vec![barrier.clone()]), "\"barrier\"", "1 of gpu 0 come to it");
+    let never = pair("allreduce", "LL", [1, 1, 1], |_| {
+        vec![vec![moves("upkt", "memory", &[local("s", 0)], &[local("i", 0)])]]
+    });
+    reject(&never, "\"upkt\"", "nobody stores them");
+}
+
+#[test]
+fn counters_end_as_they_began() {
+    let more = reduce(|_| vec![on("signal", 0), on("wait", 0), on("signal", 0)]);
+    rejected(&more, Check::Invariant, "\"signal\"", "raised 1 time more often");
+    let kept =
+        with(&reduce(|_| vec![semaphore("sem_acquire", 0)]), "{\"init_value\": 0}", "{\"init_value\": 1}");
+    let list =
+        wrong(&with(&kept, "\"semaphores\": [{\"init_value\": 0}", "\"semaphores\": [{\"init_value\": 1}"));
+    assert!(
+        list.iter().all(|f| f.check == Check::Invariant && f.message.contains("never released")),
+        "{list:?}"
+    );
+    let shared = pair("allreduce", "Simple", [1, 1, 1], |_| {
+        vec![vec![on("signal", 0), on("wait", 0)], vec![on("signal", 0), on("wait", 0)]]
+    });
+    rejected(&shared, Check::Unsupported, "\"wait\"", "several thread blocks wait for memory channel 0");
+}
+
+#[test]
+fn what_is_wrong_elsewhere_and_right_here() {
+    // Reductions by the file's operator alone.
+    let max = SWITCH.replace("\"sum\"", "\"max\"");
+    let plan = good(&max);
+    let refused = plan.kernel(&plan.domain(3), DType::F32, RedOp::Sum).unwrap_err();
+    assert_eq!(refused.list[0].check, Check::Requirement);
+    assert!(refused.to_string().contains("the plan combines by max, and the call by sum"), "{refused}");
+    good(SWITCH).kernel(&plan.domain(3), DType::F32, RedOp::Avg).unwrap();
+    // The source of a put by port is overwritten without a flush: the thread block itself has read it by then.
+    let text = pair("allreduce", "Simple", [1, 1, 1], |_| {
+        let put = moves("put", "port", &[local("i", 0)], &[remote(2, 0)]);
+        let port = |name: &str| on(name, 0).replace("memory", "port");
+        vec![vec![put, port("signal"), port("wait"), nop(), add()]]
+    });
+    good(&text);
+    // 24 peers in one thread block.
+    let ranks = 25;
+    let gpu = |id: usize| {
+        let peers: Vec<usize> = (0..ranks).filter(|&peer| peer != id).collect();
+        let listed = |each: &dyn Fn(usize) -> String| (0..24).map(each).collect::<Vec<_>>().join(", ");
+        format!(
+            "{{\"id\": {id}, \"input_chunks\": 1, \"output_chunks\": 1, \"scratch_chunks\": 0, \
+             \"channels\": [{{\"channel_type\": \"memory\", \"connected_to\": {peers:?}}}], \
+             \"remote_buffers\": [{}], \"semaphores\": [], \"threadblocks\": [{{\"id\": 0, \"channels\": [], \
+             \"remote_buffer_refs\": [{{\"access_channel_type\": \"memory\", \"remote_buffer_ids\": [{}]}}], \
+             \"ops\": [{{\"name\": \"rre\", \"channel_type\": \"memory\", \"dst_buff\": [{}], \"src_buff\": [{}, {}]}}]}}]}}",
+            listed(&|i| format!(
+                "{{\"rank\": {}, \"type\": \"i\", \"access_channel_types\": [\"memory\"]}}",
+                peers[i]
+            )),
+            listed(&|i| i.to_string()),
+            local("o", 0),
+            local("i", 0),
+            listed(&|i| remote(i as u32, 0)),
+        )
+    };
+    let gpus: Vec<String> = (0..ranks).map(gpu).collect();
+    good(&format!(
+        "{{\"name\": \"wide\", \"collective\": \"allreduce\", \"protocol\": \"Simple\", \"gpus\": [{}]}}",
+        gpus.join(",\n")
+    ));
+}
+
+#[test]
+fn what_cannot_be_carried_out() {
+    let simple = with(PACKETS, "\"LL\"", "\"Simple\"");
+    rejected(&simple, Check::Form, "pkt", "packets in a plan of protocol Simple");
+    let mixed = with(
+        PACKETS,
+        "\"dst_buff\": [{\"type\": \"i\", \"index\": 1",
+        "\"dst_buff\": [{\"type\": \"s\", \"index\": 1",
+    );
+    assert!(wrong(&mixed).iter().any(|f| f.check == Check::Form && f.message.contains("lie in chunk 1")));
+    let reuse = with(PACKETS, "\"inplace\": true", "\"inplace\": true, \"reuse_resources\": true");
+    rejected(&reuse, Check::Unsupported, "reuse_resources", "`reuse_resources` with scratch");
+    rejected(
+        &with(RING, "\"allreduce\"", "\"custom\""),
+        Check::Unsupported,
+        "custom",
+        "`custom` cannot be imported",
+    );
+    let crossing = with(PIPELINE, "{\"name\": \"sem_acquire\", \"semaphore_ids\": [0]},\n", "");
+    let first = crossing.find("{\"id\": 1, \"channels\": []").unwrap();
+    let at = first + crossing[first..].find("{\"name\": \"pipeline\"").unwrap();
+    let crossing = format!(
+        "{}{{\"name\": \"sem_acquire\", \"semaphore_ids\": [0]}},\n{}",
+        &crossing[..at],
+        &crossing[at..]
+    );
+    rejected(&crossing, Check::Unsupported, "sem_release", "is not raised and waited for alike");
+    let unit = PIPELINE.replace("\"unit_size\": 1024", "\"unit_size\": 1000");
+    rejected(&unit, Check::Unsupported, "pipeline", "units of 1000 bytes");
+}
+
+#[test]
+fn malformed_plans() {
+    let ring = |from: &str, to: &str| with(RING, from, to);
+    let cases = [
+        ("{".to_owned(), Check::Syntax, "not well-formed JSON"),
+        ("{} {}".to_owned(), Check::Syntax, "not well-formed JSON"),
+        ("{\"name\": 'a'}".to_owned(), Check::Syntax, "not well-formed JSON"),
+        ("{\"name\": \"a\", // b\n}".to_owned(), Check::Syntax, "not well-formed JSON"),
+        ("[".repeat(100_000), Check::Syntax, "not well-formed JSON"),
+        (ring("\"name\": \"ring_signals\", ", ""), Check::Syntax, "the plan without `name`"),
+        (ring("\"buffer_alignment\"", "\"alignment\""), Check::Syntax, "the plan has no field `alignment`"),
+        (ring("\"input_chunks\": 3,", "\"input_chunks\": 3, \"input_chunks\": 3,"), Check::Syntax, "twice"),
+        (ring("\"Simple\"", "\"simple\""), Check::Syntax, "`protocol` is one of Simple, LL"),
+        (ring("\"allreduce\"", "\"all\""), Check::Syntax, "`collective` is one of"),
+        (
+            ring("\"scratch_chunks\": 0", "\"scratch_chunks\": 1000000000"),
+            Check::Syntax,
+            "`scratch_chunks` is a whole",
+        ),
+        (
+            ring("\"input_chunks\": 3", "\"input_chunks\": -3"),
+            Check::Syntax,
+            "`input_chunks` is a whole number",
+        ),
+        (ring("\"input_chunks\": 3", "\"input_chunks\": 2"), Check::Syntax, "gpu 1 has 3 input and 3 output"),
+        (ring("\"id\": 1", "\"id\": 2"), Check::Syntax, "gpu 2 stands where 1 is due"),
+        (
+            ring("{\"id\": 0, \"channels\"", "{\"id\": 1, \"channels\""),
+            Check::Syntax,
+            "threadblock 1 stands where 0",
+        ),
+        (ring("\"rre\"", "\"rrex\""), Check::Syntax, "`rrex` is no operation"),
+        (
+            ring("{\"name\": \"nop\"}", "{\"name\": \"nop\", \"size\": 1}"),
+            Check::Syntax,
+            "has no field `size`",
+        ),
+        (
+            ring("{\"name\": \"nop\"}", "{\"name\": \"glre\"}"),
+            Check::Unsupported,
+            "`glre` cannot be imported",
+        ),
+        (ring("\"connected_to\": [1, 2]", "\"connected_to\": [0, 2]"), Check::Syntax, "connected to itself"),
+        (ring("\"connected_to\": [1, 2]", "\"connected_to\": [1, 3]"), Check::Syntax, "from 0 to 2"),
+        (ring("\"channel_ids\": [1]", "\"channel_ids\": [2]"), Check::Form, "there is no memory channel 2"),
+        (ring("\"buffer_id\": 0", "\"buffer_id\": 7"), Check::Form, "there is no remote buffer 7"),
+        (
+            ring("\"index\": 1, \"size\": 1", "\"index\": 3, \"size\": 1"),
+            Check::OutOfBounds,
+            "there is no chunk 3 among the 3",
+        ),
+        (
+            with(SEMAPHORES, "\"semaphore_ids\": [1]", "\"semaphore_ids\": [2]"),
+            Check::Form,
+            "there is no semaphore 2",
+        ),
+        (
+            with(SWITCH, "{\"switch_channel_id\": 0", "{\"switch_channel_id\": 1"),
+            Check::Form,
+            "there is no switch channel 1",
+        ),
+        (with(SWITCH, "\"ranks\": [0, 1, 2]", "\"ranks\": [0, 1, 1]"), Check::Syntax, "a rank twice"),
+        (
+            with(GROUPS, "\"tb_id\": 0, \"tbg_size\": 2", "\"tb_id\": 2, \"tbg_size\": 2"),
+            Check::Syntax,
+            "from 0 to 1",
+        ),
+        (with(PIPELINE, "\"size\": 2", "\"size\": 1"), Check::Syntax, "joins ranges of different length"),
+    ];
+    let mut others = Vec::new();
+    for (text, check, says) in &cases {
+        let list = wrong(text);
+        if !list.iter().any(|f| f.check == *check && f.loc.is_some() && f.plain().contains(says)) {
+            others.push(format!("{says}: {:?}", list.iter().map(Diagnostic::plain).collect::<Vec<_>>()));
+        }
+    }
+    assert!(others.is_empty(), "{others:#?}");
+    // All of them at once.
+    let two = with(&ring("\"rre\"", "\"rrex\""), "\"put\"", "\"putt\"");
+    assert_eq!(wrong(&two).len(), 2);
+    let called = good(RING).called(false).program(3).unwrap_err();
+    assert!(called.to_string().contains("the file says `\"inplace\": true`"), "{called}");
+}
+
+/// Files with pieces left out, doubled and replaced: whatever they are, they are proved or refused with a place, and
+/// nothing panics or runs on.
+#[test]
+fn damaged_plans_are_refused_or_right() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below.max(1)
+    };
+    let (mut right, mut refused) = (0, 0);
+    for round in 0..900 {
+        let text = ALL[round % ALL.len()];
+        // Whole lines of operations, and single words.
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        let ops: Vec<usize> = (0..lines.len())
+            .filter(|&at| lines[at].trim_start().starts_with("{\"name\": ") && lines[at].ends_with(','))
+            .collect();
+        let pick = |random: &mut dyn FnMut(usize) -> usize| ops[random(ops.len())];
+        let sort = if ops.is_empty() { 3 } else { random(4) };
+        match sort {
+            0 => drop(lines.remove(pick(&mut random))),
+            1 => {
+                let (at, from) = (pick(&mut random), pick(&mut random));
+                lines.insert(at, lines[from].clone());
+            }
+            2 => {
+                let (at, from) = (pick(&mut random), pick(&mut random));
+                lines.swap(at, from);
+            }
+            _ => {
+                let at = random(lines.len());
+                let digits: Vec<usize> =
+                    lines[at].char_indices().filter(|(_, c)| c.is_ascii_digit()).map(|(i, _)| i).collect();
+                if !digits.is_empty() {
+                    let digit = digits[random(digits.len())];
+                    lines[at].replace_range(
+                        digit..=digit,
+                        ["0", "1", "2", "3", "-1", "99999999999", "\"x\""][random(7)],
+                    );
+                }
+            }
+        }
+        let damaged = lines.join("\n");
+        match prove(&damaged) {
+            Ok(_) => right += 1,
+            Err(Diagnostics { list, .. }) => {
+                assert!(!list.is_empty() && list.iter().all(|f| f.loc.is_some()), "{damaged}\n{list:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(right > 50 && refused > 300, "{right} {refused}");
+}
