@@ -1,6 +1,6 @@
 //! Plans as Rust: what is written is proved, and computes the same, operation for operation.
 
-use super::{FOLDER, PUBLISHED, files, parsed, run, world};
+use super::{FOLDER, PUBLISHED, PUBLISHED_JSON, files, parsed, run, world};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Location};
@@ -68,8 +68,8 @@ fn rewritten(plan: &Collective, options: &ScheduleOptions, named: bool) -> (Stri
 #[test]
 fn plans_as_rust_compute_the_same() {
     nvrtc::provide(nvrtc::announce).unwrap_or_else(|error| panic!("{error}"));
-    let files = files(FOLDER);
-    assert!(files.len() >= 10);
+    let files = [files(FOLDER, "xml"), files(FOLDER, "json")].concat();
+    assert!(files.len() >= 19);
     for file in &files {
         let plan = parsed(&std::fs::read_to_string(file).unwrap());
         let (_, made) = rewritten(&plan, &plan.options(), true);
@@ -89,7 +89,7 @@ fn plans_as_rust_compute_the_same() {
 #[test]
 #[ignore = "takes a minute, and files that are not in the repository"]
 fn published_plans_as_rust_compute_the_same() {
-    let files = files(PUBLISHED);
+    let files = [files(PUBLISHED, "xml"), files(PUBLISHED_JSON, "json")].concat();
     if files.is_empty() {
         println!("skipped: there is no folder {PUBLISHED}");
     }

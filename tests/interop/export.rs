@@ -216,6 +216,44 @@ fn limits_of_the_runtimes() {
     );
     let found = refused(&channels, 2, Runtime::Rccl);
     assert!(found[0].contains("needs 33 channels"), "{found:?}");
+    let long = only(
+        "#[collective(broadcast, ranks = [2], chunks = 4352, in_place)] fn f() { \
+         for c in 0..4352 { #[channel(c % 17)] data[1][c] = data[0][c]; } }",
+    );
+    let found = refused(&long, 2, Runtime::Msccl);
+    assert!(found[0].contains("needs 4372 elements") && found[0].contains("reads 4096"), "{found:?}");
+}
+
+/// A chunk that passes a rank twice, from the same peer to two others: no thread block sends to both, so that the rank sends
+/// by a step of its own what it has received.
+#[test]
+fn chains_that_part_are_cut() {
+    let twice = only(
+        "#[collective(broadcast, ranks = [4], in_place, scratch = 1)] fn f() { \
+         data[1][0] = data[0][0]; data[2][0] = data[1][0]; scratch[0][0] = data[2][0]; \
+         scratch[1][0] = scratch[0][0]; data[3][0] = scratch[1][0]; }",
+    );
+    let file = msccl::export(&twice, 4, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+    assert_eq!(schedule(&file.plan), schedule(&imported(&file.text, 0)));
+    assert!(ends(&file.text, 2));
+    let second = file.text.split("<gpu").nth(2).unwrap();
+    assert_eq!(second.matches("recv=\"0\"").count(), 1, "{second}");
+    let types: Vec<&str> = second.split("<step").skip(1).map(|step| attribute(step, "type")).collect();
+    assert!(types.contains(&"rcs") && types.contains(&"s"), "{types:?}");
+}
+
+/// Where what is sent later is needed first, it goes on another channel: connections keep the order.
+#[test]
+fn messages_do_not_overtake_each_other() {
+    // Rank 1 makes both sums; rank 0 uses the second one first.
+    let crossed = only(
+        "#[collective(all_reduce, ranks = [2], chunks = 2, in_place, scratch = 2)] fn f() { \
+         data[1][0] += data[0][0]; data[1][1] += data[0][1]; \
+         data[0][1] = data[1][1]; scratch[0][0] = data[0][1]; data[0][0] = data[1][0]; }",
+    );
+    let file = msccl::export(&crossed, 2, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+    assert_eq!(schedule(&file.plan), schedule(&imported(&file.text, 0)));
+    assert!(ends(&file.text, 2));
 }
 
 /// A thread block of a file: its GPU, its peers, its channel, and for each step what it does and what it waits for.

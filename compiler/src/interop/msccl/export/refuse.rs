@@ -31,7 +31,11 @@ pub(super) fn protocol(program: &Program, options: &ScheduleOptions) -> Protocol
 pub(super) fn unsayable(program: &Program, options: &ScheduleOptions) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut refuse = |loc: Loc, message: String, note: &str| {
-        findings.push(Diagnostic::new(Check::Unsupported, loc, message).note(note));
+        let finding = Diagnostic::new(Check::Unsupported, loc, message).note(note);
+        // Statements of one block share its attribute.
+        if !findings.contains(&finding) {
+            findings.push(finding);
+        }
     };
     if program.in_flight.is_some() {
         let message = format!("`{}` is an imported plan", program.name);
