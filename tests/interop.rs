@@ -1,5 +1,10 @@
 //! Plans of other systems on virtual GPUs: exact results, and no race under the PTX memory model.
 
+#[path = "interop/as_rust.rs"]
+mod as_rust;
+#[path = "interop/export.rs"]
+mod export;
+
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::interop::{msccl, mscclpp};

@@ -3,6 +3,9 @@
 mod lines;
 pub mod msccl;
 pub mod mscclpp;
+mod rust;
+
+pub use rust::rust;
 
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use std::fmt::Display;

@@ -38,10 +38,13 @@ use crate::transport::transport;
 use crate::widths::Widths;
 use arrange::Frame;
 pub use choose::Chosen;
+pub(crate) use choose::{cost, open};
 use divide::Means;
 pub(crate) use divide::{End, Message, Task, Tasks};
 pub(crate) use follow::{Plan, follow};
 pub(crate) use keep::{Kept, keep};
+use petgraph::Direction;
+use petgraph::graph::NodeIndex;
 use std::collections::BTreeMap;
 
 /// Bytes of a tile where instances share out chunks that move as a whole otherwise.
@@ -145,6 +148,24 @@ fn carried_out(
     let (dependences, implied) = (sync.dependences, sync.implied);
     let saved = Saved { dependences, implied, fused, pruned, chosen: None };
     Ok((arrange::arrange(program, &tasks, &placement, &sync, frame), saved))
+}
+
+/// The tasks of a program whose every operation is staged by a protocol: of single chunks, without stores that nobody reads.
+/// `fused`: what is sent on goes with what makes it, else every message is read right after it is stored.
+pub(crate) fn staged(program: &Program, protocol: Protocol, fused: bool) -> Tasks {
+    let divided = divide::divide(program, |_| Means::Staged(protocol), true);
+    let mut tasks = if fused { fuse::fuse(program, divided) } else { divided };
+    prune::prune(program, &mut tasks);
+    tasks
+}
+
+/// For each task those that have to come before it, but for the writers of its messages.
+pub(crate) fn dependences(program: &Program, tasks: &Tasks) -> Vec<Vec<u32>> {
+    let graph = depend::depend(program, tasks);
+    let before = |task: u32| graph.neighbors_directed(NodeIndex::new(task as usize), Direction::Incoming);
+    (0..tasks.list.len() as u32)
+        .map(|task| before(task).map(|before| before.index() as u32).collect())
+        .collect()
 }
 
 /// Most sources, or destinations, of a move of lines: device code has a bit for each that says whether it is a slot.

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::DType;
+use quadrille_compiler::interop::msccl;
 use quadrille_runtime::nvrtc;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -32,9 +33,12 @@ pub(crate) struct Compile {
     arch: nvrtc::Arch,
     #[command(flatten)]
     element: run::Element,
-    /// What to print or write [default: all, with -o]
+    /// What to print or write [default: all but msccl, with -o]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STAGE,..")]
     emit: Vec<Stage>,
+    /// Whose limits a file of stage msccl keeps
+    #[arg(long = "for", value_enum, value_name = "RUNTIME", default_value_t = Runtime::Rccl)]
+    runtime: Runtime,
     /// Write NAME.EXTENSION for each stage into this folder, which is created if need be
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -56,6 +60,17 @@ enum Stage {
     Ptx,
     /// Machine code, by NVRTC.
     Cubin,
+    /// An MSCCL XML file of the same movement, proved.
+    Msccl,
+}
+
+/// What runs MSCCL XML files.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Runtime {
+    /// RCCL: 64 steps a thread block.
+    Rccl,
+    /// Microsoft's MSCCL: 256 steps a thread block.
+    Msccl,
 }
 
 impl Stage {
@@ -67,6 +82,7 @@ impl Stage {
             Stage::Cuda => "cuda",
             Stage::Ptx => "ptx",
             Stage::Cubin => "cubin",
+            Stage::Msccl => "msccl",
         }
     }
 
@@ -74,6 +90,7 @@ impl Stage {
     fn extension(self) -> &'static str {
         match self {
             Stage::Cuda => "cu",
+            Stage::Msccl => "xml",
             other => other.name(),
         }
     }
@@ -156,7 +173,9 @@ fn stages(compile: &Compile, format: Format) -> Result<Vec<Stage>, StageError> {
     stages.sort();
     stages.dedup();
     if compile.output.is_some() {
-        return Ok(if stages.is_empty() { Stage::value_variants().to_vec() } else { stages });
+        // Not every program can be said in MSCCL XML.
+        let all = || Stage::value_variants().iter().copied().filter(|stage| *stage != Stage::Msccl).collect();
+        return Ok(if stages.is_empty() { all() } else { stages });
     }
     match &stages[..] {
         [] => Err(StageError::None),
@@ -184,6 +203,13 @@ fn produce(
             Stage::Cuda => collective.cuda(&domain, dtype, op)?.text.into_bytes(),
             Stage::Ptx => image(compile, collective, &domain, nvrtc::Kind::Ptx)?,
             Stage::Cubin => image(compile, collective, &domain, nvrtc::Kind::Cubin)?,
+            Stage::Msccl => {
+                let runtime = match compile.runtime {
+                    Runtime::Rccl => msccl::Runtime::Rccl,
+                    Runtime::Msccl => msccl::Runtime::Msccl,
+                };
+                msccl::export(collective, ranks, runtime)?.text.into_bytes()
+            }
         };
         artifacts.push(Artifact { stage, bytes });
     }

@@ -69,6 +69,29 @@ fn compile_writes_every_stage() {
 }
 
 #[test]
+fn compile_writes_msccl_xml_where_it_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    run(["compile", RING, "--ranks", "4", "--emit", "msccl", "-o", out]).succeeds();
+    let file = folder.path().join("ring_all_reduce.xml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for says in ["ngpus=\"4\"", "inplace=\"1\" outofplace=\"0\"", "minBytes=\"0\" maxBytes=\"0\""] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+    let file = file.to_str().unwrap();
+    run(["check", file]).succeeds();
+    run(["run", file, "--bytes", "1200", "--dtype", "f32"]).succeeds();
+    line("compile builtin:multimem_broadcast --emit msccl")
+        .fails(1, &["MSCCL XML cannot say transport multimem", "multimem_broadcast"]);
+    // Too many steps for one runtime and not for the other.
+    let many = "#[collective(broadcast, ranks = [2], chunks = 65, in_place)]\n\
+                fn many() { for c in 0..65 { data[1][c] = data[0][c]; } }";
+    let folder = folder_with(many);
+    in_folder(&folder, "compile file.rs --emit msccl").fails(1, &["needs 65 steps", "--for msccl"]);
+    in_folder(&folder, "compile file.rs --emit msccl --for msccl").succeeds();
+}
+
+#[test]
 fn compile_leaves_nothing_behind_where_it_fails() {
     let folder = folder_with(PAIR);
     // A file where a folder should be, and a folder where a file should be.

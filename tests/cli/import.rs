@@ -12,10 +12,19 @@ fn import_prints_the_proved_schedule() {
         "{printed:?}"
     );
     assert_eq!(printed.stdout, line(&format!("compile {PLAN} --emit schedule")).succeeds().stdout);
-    line(&format!("import {PLAN} --emit rust"))
-        .fails(2, &["cannot be written as Rust yet", "--emit schedule"]);
     line(&format!("import {RING}")).fails(2, &["is no MSCCL XML and no MSCCL++ JSON file"]);
     line("import none.xml").fails(2, &["there is no file none.xml"]);
+}
+
+#[test]
+fn a_plan_as_rust_is_a_source_like_any() {
+    let printed = line(&format!("import {PLAN} --emit rust")).succeeds();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ring.rs");
+    std::fs::write(&file, &printed.stdout).unwrap();
+    let checked = run(["check", file.to_str().unwrap()]).succeeds();
+    assert!(checked.stdout.contains("ring: all_reduce, 3 ranks"), "{checked:?}");
+    run(["run", file.to_str().unwrap(), "--bytes", "1200", "--dtype", "f32"]).succeeds();
 }
 
 #[test]

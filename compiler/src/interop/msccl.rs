@@ -38,6 +38,7 @@
 
 mod connect;
 mod document;
+mod export;
 mod sequence;
 
 use crate::abi::SLOTS;
@@ -52,6 +53,7 @@ use crate::program::Program;
 use crate::verify;
 use crate::widths::Widths;
 use connect::Connected;
+pub use export::{Exported, Runtime, export};
 use sequence::{Room, Sequence};
 use std::sync::Arc;
 
@@ -69,7 +71,12 @@ pub fn import(path: &str, text: &str) -> Result<Collective, Diagnostics> {
     let source = SourceFile { path: path.into(), first_line: 1, text: text.into() };
     let wrong = |list: Vec<Diagnostic>| Diagnostics { list: shown(list), source: Some(source.clone()) };
     let algorithm = document::read(text).map_err(wrong)?;
-    let plan = connect::connect(algorithm).map_err(wrong)?;
+    collective(algorithm, source.clone()).map_err(wrong)
+}
+
+/// The collective of an algorithm that stands in `source`.
+fn collective(algorithm: document::Algorithm, source: SourceFile) -> Result<Collective, Vec<Diagnostic>> {
+    let plan = connect::connect(algorithm)?;
     let algorithm = &plan.algorithm;
     let blocks = algorithm.gpus.iter().map(|gpu| gpu.blocks.len()).max().unwrap_or(1).max(1);
     let loc = algorithm.loc;
@@ -216,17 +223,33 @@ impl Import {
     }
 }
 
+/// What files call the kinds; the first name of a kind is the one that is written.
+const KINDS: [(&str, Kind); 9] = [
+    ("allreduce", Kind::AllReduce),
+    ("allgather", Kind::AllGather),
+    ("reducescatter", Kind::ReduceScatter),
+    ("reduce_scatter", Kind::ReduceScatter),
+    ("alltoall", Kind::AllToAll),
+    ("broadcast", Kind::Broadcast),
+    ("reduce", Kind::Reduce),
+    ("gather", Kind::Gather),
+    ("scatter", Kind::Scatter),
+];
+
 /// The kind that a file's `coll` means.
 fn kind(coll: &str) -> Option<Kind> {
-    Some(match coll {
-        "allreduce" => Kind::AllReduce,
-        "allgather" => Kind::AllGather,
-        "reducescatter" | "reduce_scatter" => Kind::ReduceScatter,
-        "alltoall" => Kind::AllToAll,
-        "broadcast" => Kind::Broadcast,
-        "reduce" => Kind::Reduce,
-        "gather" => Kind::Gather,
-        "scatter" => Kind::Scatter,
-        _ => return None,
-    })
+    KINDS.iter().find(|(name, _)| *name == coll).map(|(_, kind)| *kind)
+}
+
+/// What a file's `coll` says of a kind.
+fn coll(kind: Kind) -> Option<&'static str> {
+    KINDS.iter().find(|(_, known)| *known == kind).map(|(name, _)| *name)
+}
+
+/// Units of the message that `nchunksperloop` counts the chunks of.
+fn message_units(kind: Kind, ranks: u32) -> u32 {
+    match kind {
+        Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll => ranks,
+        _ => 1,
+    }
 }

@@ -45,7 +45,7 @@ pub struct Chosen {
 
 /// The protocols to choose from, and the largest message served, where the schedule and its statements name no protocol and
 /// no transport that has but one; the first is taken where both cost the same.
-pub(super) fn open(program: &Program, options: &ScheduleOptions) -> Option<(u64, [Protocol; 2])> {
+pub(crate) fn open(program: &Program, options: &ScheduleOptions) -> Option<(u64, [Protocol; 2])> {
     let bytes = options.up_to?.value;
     let free = |how: &How| {
         how.protocol.is_none() && matches!(how.transport, None | Some(Given { value: Transport::Staged, .. }))
@@ -64,7 +64,7 @@ pub(super) fn with(options: &ScheduleOptions, protocol: Protocol) -> ScheduleOpt
 }
 
 /// Nanoseconds of a call with a message of `bytes`.
-pub(super) fn cost(program: &Program, schedule: &Schedule, protocol: Protocol, bytes: u64) -> f64 {
+pub(crate) fn cost(program: &Program, schedule: &Schedule, protocol: Protocol, bytes: u64) -> f64 {
     let switch = Switch::of(program, &ScheduleOptions::default());
     let traffic = Traffic::of(program, &switch);
     let hops = f64::from(Hops::of(program, &switch).longest);

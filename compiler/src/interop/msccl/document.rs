@@ -1,6 +1,6 @@
 //! Text to an algorithm: what every element and attribute says, each by itself.
 
-use super::kind;
+use super::{kind, message_units};
 use crate::diagnostic::{Check, Diagnostic, Loc, Position};
 use crate::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
 use crate::ids::Buffer;
@@ -12,7 +12,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 use std::ops::{Range, RangeInclusive};
 
 /// Channels between two GPUs, as RCCL has them.
-const MOST_CHANNELS: i64 = 32;
+pub(super) const MOST_CHANNELS: i64 = 32;
 /// Elements of a file: what its tree takes is bounded by it.
 const MOST_NODES: u32 = 1 << 20;
 /// Attributes of an element. The reader compares each with each.
@@ -21,7 +21,7 @@ const MOST_ATTRIBUTES: usize = 256;
 const MOST_CHUNKS: i64 = 1 << 16;
 
 /// A file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Algorithm {
     pub(super) name: String,
     /// Where the name stands.
@@ -36,14 +36,14 @@ pub(super) struct Algorithm {
     pub(super) gpus: Vec<Gpu>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Gpu {
     /// Chunks of `s`.
     pub(super) scratch: u32,
     pub(super) blocks: Vec<Block>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Block {
     pub(super) loc: Loc,
     /// Peers.
@@ -91,7 +91,7 @@ pub(super) enum StepKind {
 }
 
 impl StepKind {
-    const ALL: [(&'static str, StepKind); 9] = [
+    pub(super) const ALL: [(&'static str, StepKind); 9] = [
         ("s", StepKind::Send),
         ("r", StepKind::Receive),
         ("rcs", StepKind::ReceiveCopySend),
@@ -113,12 +113,12 @@ impl StepKind {
     }
 
     /// Whether it reads src.
-    fn reads(self) -> bool {
+    pub(super) fn reads(self) -> bool {
         !matches!(self, StepKind::Receive | StepKind::ReceiveCopySend | StepKind::Nop)
     }
 
     /// Whether it stores to dst.
-    fn stores(self) -> bool {
+    pub(super) fn stores(self) -> bool {
         !matches!(self, StepKind::Send | StepKind::ReceiveReduceSend | StepKind::Nop)
     }
 }
@@ -395,10 +395,7 @@ impl Reader<'_> {
 
     /// The chunks of a unit.
     fn unit_chunks(&mut self, node: Node<'_, '_>, kind: Kind, ranks: u32, chunks: u32) -> Option<u32> {
-        let units = match kind {
-            Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll => ranks,
-            _ => 1,
-        };
+        let units = message_units(kind, ranks);
         if chunks.is_multiple_of(units) {
             return Some(chunks / units);
         }
