@@ -52,7 +52,7 @@ fn joined(first: &Move, second: &Move) -> Option<Move> {
         let equal_or_apart = sources.iter().all(|source| source == dest || !source.overlaps(dest));
         equal_or_apart && dests[..at].iter().all(|other| !other.overlaps(dest))
     });
-    apart.then(|| Move { sources, dests, ..*first })
+    apart.then_some(Move { sources, dests, ..*first })
 }
 
 /// A move as statements that each store to one chunk of one rank or of several.
