@@ -210,3 +210,22 @@ fn runs_of_chunks_are_ranges_and_constant_steps_loops() {
         "{text}"
     );
 }
+
+/// Chunks that are handed on one by one are no range, since a statement reads before it stores; a range of scratch may hold
+/// chunks of two units.
+#[test]
+fn ranges_mean_what_single_chunks_mean() {
+    let shifting = read(
+        "#[collective(broadcast, ranks = [2], chunks = 4, in_place, divisible)] fn f() { \
+         data[1][0] = data[0][0]; data[1][1] = data[1][0]; data[1][2] = data[1][1]; data[1][3] = data[1][2]; \
+         data[1][0..4] = data[0][0..4]; }",
+    );
+    let (text, _) = rewritten(&shifting, &ScheduleOptions::default(), true);
+    assert!(text.contains("for i in 0..3 {"), "{text}");
+    let units = read(
+        "#[collective(all_to_all, ranks = [2], chunks = 2, scratch = 4)] fn f() { for r in 0..2 { \
+         for c in 0..4 { scratch[r][c] = input[r][c]; } \
+         for to in 0..2 { for c in 0..2 { output[to][2 * r + c] = scratch[r][2 * to + c]; } } } }",
+    );
+    rewritten(&units, &ScheduleOptions::default(), true);
+}

@@ -245,15 +245,16 @@ fn chains_that_part_are_cut() {
 /// Where what is sent later is needed first, it goes on another channel: connections keep the order.
 #[test]
 fn messages_do_not_overtake_each_other() {
-    // Rank 1 makes both sums; rank 0 uses the second one first.
+    // Rank 0 has its own chunk at once and rank 2's later; rank 1 adds that first.
     let crossed = only(
-        "#[collective(all_reduce, ranks = [2], chunks = 2, in_place, scratch = 2)] fn f() { \
-         data[1][0] += data[0][0]; data[1][1] += data[0][1]; \
-         data[0][1] = data[1][1]; scratch[0][0] = data[0][1]; data[0][0] = data[1][0]; }",
+        "#[collective(all_reduce, ranks = [3], in_place, scratch = 1)] fn f() { \
+         scratch[0][0] = data[2][0]; scratch[1][0] = scratch[0][0]; data[1][0] += scratch[1][0]; \
+         data[1][0] += data[0][0]; data[0][0] = data[1][0]; data[2][0] = data[1][0]; }",
     );
-    let file = msccl::export(&crossed, 2, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+    let file = msccl::export(&crossed, 3, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
     assert_eq!(schedule(&file.plan), schedule(&imported(&file.text, 0)));
     assert!(ends(&file.text, 2));
+    assert_eq!(attribute(&file.text, "nchannels"), "2", "{}", file.text);
 }
 
 /// A thread block of a file: its GPU, its peers, its channel, and for each step what it does and what it waits for.
@@ -332,5 +333,26 @@ fn no_connection_holds_more_than_its_runtime_has_room_for() {
         if let Ok(file) = msccl::export(&collective, ranks, Runtime::Rccl) {
             assert!(ends(&file.text, 2), "{}", file.text);
         }
+    }
+}
+
+/// Where a sum is due that one of its later sources holds, it is made elsewhere.
+#[test]
+fn sums_that_are_stored_to_a_source() {
+    let last = only(
+        "#[collective(all_reduce, ranks = [3], in_place)] fn f() { \
+         data[0][0] = data[1][0] + data[2][0] + data[0][0]; data[1][0] = data[0][0]; data[2][0] = data[0][0]; }",
+    );
+    let second = only(
+        "#[collective(all_reduce, ranks = [2], scratch = 1)] fn f() { for r in 0..2 { \
+         scratch[r][0] = input[1 - r][0]; output[r][0] = input[r][0]; output[r][0] = scratch[r][0] + output[r][0]; } }",
+    );
+    let middle = only(
+        "#[collective(all_reduce, ranks = [3], in_place)] fn f() { \
+         data[1][0] = data[0][0] + data[1][0] + data[2][0]; data[0][0] = data[1][0]; data[2][0] = data[1][0]; }",
+    );
+    for (collective, ranks) in [(last, 3), (second, 2), (middle, 3)] {
+        let file = msccl::export(&collective, ranks, Runtime::Rccl).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(schedule(&file.plan), schedule(&imported(&file.text, 0)));
     }
 }

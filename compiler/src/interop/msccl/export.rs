@@ -67,8 +67,7 @@ pub fn export(collective: &Collective, ranks: u32, runtime: Runtime) -> Result<E
     if !refused.is_empty() {
         return Err(wrong(refused));
     }
-    let made =
-        |protocol| plan(collective, &program, protocol, runtime).map_err(|finding| wrong(vec![finding]));
+    let made = |protocol| plan(collective, &program, protocol, runtime).map_err(wrong);
     let Some((bytes, protocols)) = lower::open(&program, &options) else {
         return made(refuse::protocol(&program, &options));
     };
@@ -108,7 +107,7 @@ fn plan(
     program: &Program,
     protocol: Protocol,
     runtime: Runtime,
-) -> Result<Exported, Diagnostic> {
+) -> Result<Exported, Vec<Diagnostic>> {
     let refuse = |message: String| Diagnostic::new(Check::Unsupported, program.name_loc, message);
     // The first that has room: what is fused, in depth; then in the program's order; then with each message read at once.
     let attempts = [(true, true), (true, false), (false, false)];
@@ -117,7 +116,7 @@ fn plan(
         let room = room(protocol);
         let message =
             format!("`{}` needs more than {room} messages on their way on a connection", program.name);
-        return Err(refuse(message).note(format!("{} has no more by {protocol}", runtime.name())));
+        return Err(vec![refuse(message).note(format!("{} has no more by {protocol}", runtime.name()))]);
     };
     let shape = program.shape;
     let mut algorithm = Algorithm {
@@ -132,7 +131,7 @@ fn plan(
         gpus,
     };
     if let Some(beyond) = refuse::limits(program, &algorithm, runtime) {
-        return Err(beyond);
+        return Err(vec![beyond]);
     }
     let sizes = options::sizes(&collective.schedules).unwrap_or_default().get(collective.chosen).copied();
     let mut comments = vec![format!("{} for {} ranks", algorithm.name, shape.ranks)];
@@ -161,7 +160,7 @@ fn plan(
     };
     let plan = proved(&algorithm, shape.in_place).map_err(|list| {
         let why = list.first().map(Diagnostic::plain).unwrap_or_default();
-        refuse(format!("`{}` as steps cannot be proved", program.name)).note(why)
+        vec![refuse(format!("`{}` as steps cannot be proved", program.name)).note(why)]
     })?;
     // Steps that are right with one buffer serve both calls.
     let both = Algorithm { in_place: true, ..algorithm.clone() };

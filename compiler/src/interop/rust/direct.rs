@@ -11,8 +11,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) struct Move {
     pub(super) sources: Vec<Slice>,
     pub(super) dests: Vec<Slice>,
-    /// As of [`Op::position`].
-    pub(super) position: u32,
     pub(super) site: Site,
 }
 
@@ -113,6 +111,6 @@ impl Directing<'_> {
             let copies = if message.len == 1 { copies.clone() } else { Vec::new() };
             self.carried.insert(message.at(0), (copies, op.site));
         }
-        Move { sources, dests: op.dests.to_vec(), position: op.position, site }
+        Move { sources, dests: op.dests.to_vec(), site }
     }
 }

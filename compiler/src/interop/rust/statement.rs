@@ -1,7 +1,7 @@
 //! Operations as statements.
 
 use super::direct::Move;
-use crate::ids::{Buffer, Rank, Slice, ThreadBlock};
+use crate::ids::{Rank, Slice, ThreadBlock};
 use crate::kind::Shape;
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const SHORTEST_LOOP: usize = 3;
 /// Writes the body of a fn.
 pub(super) fn write(text: &mut String, shape: &Shape, moves: Vec<Move>) {
     let statements: Vec<Statement> =
-        merged(shape, moves).into_iter().flat_map(parts).map(|part| Statement::of(shape, &part)).collect();
+        merged(moves).into_iter().flat_map(parts).map(|part| Statement::of(shape, &part)).collect();
     let items = looped(&statements);
     for same in items.chunk_by(|a, b| a.block().is_some() && a.block() == b.block()) {
         match (same, same[0].block()) {
@@ -26,10 +26,10 @@ pub(super) fn write(text: &mut String, shape: &Shape, moves: Vec<Move>) {
 }
 
 /// Moves of chunks that follow each other as one, where that means the same.
-fn merged(shape: &Shape, moves: Vec<Move>) -> Vec<Move> {
+fn merged(moves: Vec<Move>) -> Vec<Move> {
     let mut all: Vec<Move> = Vec::with_capacity(moves.len());
     for moving in moves {
-        match all.last_mut().and_then(|last| joined(shape, last, &moving)) {
+        match all.last_mut().and_then(|last| joined(last, &moving)) {
             Some(joined) => drop(all.last_mut().map(|last| *last = joined)),
             None => all.push(moving),
         }
@@ -37,7 +37,7 @@ fn merged(shape: &Shape, moves: Vec<Move>) -> Vec<Move> {
     all
 }
 
-fn joined(shape: &Shape, first: &Move, second: &Move) -> Option<Move> {
+fn joined(first: &Move, second: &Move) -> Option<Move> {
     let sides = |moving: &Move| (moving.sources.len(), moving.dests.len());
     if sides(first) != sides(second) || first.site != second.site {
         return None;
@@ -52,11 +52,7 @@ fn joined(shape: &Shape, first: &Move, second: &Move) -> Option<Move> {
         let equal_or_apart = sources.iter().all(|source| source == dest || !source.overlaps(dest));
         equal_or_apart && dests[..at].iter().all(|other| !other.overlaps(dest))
     });
-    let all = || sources.iter().chain(&dests);
-    let len = all().next()?.len;
-    let has_scratch = all().any(|slice| slice.buffer == Buffer::Scratch);
-    let within = !has_scratch || first.position + len <= shape.chunks;
-    (apart && within).then(|| Move { sources, dests, ..*first })
+    apart.then_some(Move { sources, dests, ..*first })
 }
 
 /// A move as statements that each store to one chunk of one rank or of several.
@@ -67,12 +63,7 @@ fn parts(moving: Move) -> Vec<Move> {
     let (together, others): (Vec<Slice>, Vec<Slice>) = moving.dests.iter().partition(|dest| alike(dest));
     let block = moving.site.block.filter(|_| first.rank == executor);
     let site = crate::program::Site { on: None, block, ..moving.site };
-    let later = others.into_iter().map(|dest| Move {
-        sources: vec![first],
-        dests: vec![dest],
-        position: moving.position,
-        site,
-    });
+    let later = others.into_iter().map(|dest| Move { sources: vec![first], dests: vec![dest], site });
     std::iter::once(Move { dests: together, ..moving.clone() }).chain(later).collect()
 }
 
