@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::DType;
+use quadrille_compiler::interop::mscclpp;
 use quadrille_runtime::nvrtc;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,8 @@ enum Stage {
     Ptx,
     /// Machine code, by NVRTC.
     Cubin,
+    /// MSCCL++ execution plan; only where it is named.
+    Mscclpp,
 }
 
 impl Stage {
@@ -67,13 +70,20 @@ impl Stage {
             Stage::Cuda => "cuda",
             Stage::Ptx => "ptx",
             Stage::Cubin => "cubin",
+            Stage::Mscclpp => "mscclpp",
         }
+    }
+
+    /// Whether it is one of Quadrille's own, which `-o` alone writes.
+    fn own(self) -> bool {
+        !matches!(self, Stage::Mscclpp)
     }
 
     /// Of the file that `-o` writes.
     fn extension(self) -> &'static str {
         match self {
             Stage::Cuda => "cu",
+            Stage::Mscclpp => "json",
             other => other.name(),
         }
     }
@@ -156,7 +166,8 @@ fn stages(compile: &Compile, format: Format) -> Result<Vec<Stage>, StageError> {
     stages.sort();
     stages.dedup();
     if compile.output.is_some() {
-        return Ok(if stages.is_empty() { Stage::value_variants().to_vec() } else { stages });
+        let own = Stage::value_variants().iter().copied().filter(|stage| stage.own());
+        return Ok(if stages.is_empty() { own.collect() } else { stages });
     }
     match &stages[..] {
         [] => Err(StageError::None),
@@ -184,6 +195,7 @@ fn produce(
             Stage::Cuda => collective.cuda(&domain, dtype, op)?.text.into_bytes(),
             Stage::Ptx => image(compile, collective, &domain, nvrtc::Kind::Ptx)?,
             Stage::Cubin => image(compile, collective, &domain, nvrtc::Kind::Cubin)?,
+            Stage::Mscclpp => mscclpp::export(collective, &domain, op)?.into_bytes(),
         };
         artifacts.push(Artifact { stage, bytes });
     }
