@@ -1,5 +1,8 @@
 //! Plans of other systems on virtual GPUs: exact results, and no race under the PTX memory model.
 
+#[path = "interop/mscclpp_export.rs"]
+mod mscclpp_export;
+
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::interop::{msccl, mscclpp};

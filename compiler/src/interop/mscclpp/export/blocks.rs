@@ -3,8 +3,8 @@
 
 use super::limits::{MOST_CHANNELS_OF_OP, MOST_SEMAPHORES_OF_OP};
 use super::moves::{Piece, pieces};
-use crate::diagnostic::{Check, Diagnostic};
-use crate::ids::{Buffer, Place, Slice};
+use crate::diagnostic::{Check, Diagnostic, Loc};
+use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::interop::finding;
 use crate::program::Program;
 use crate::schedule::{Action, Block, Counter, CounterKind, Operand, Schedule, Step};
@@ -51,7 +51,7 @@ pub(super) enum Sort {
 pub(super) struct Blocks {
     /// Each block's operations: `list[rank][block]`.
     pub(super) list: Vec<Vec<Vec<Item>>>,
-    /// Chunks of each rank's scratch, with those for what lies between two operations.
+    /// Chunks of each rank's scratch that are used, with those for what lies between two operations.
     pub(super) scratch: u32,
 }
 
@@ -63,13 +63,12 @@ pub(super) fn blocks(schedule: &Schedule, program: &Program) -> Result<Blocks, V
     let mut findings = Vec::new();
     let mut told = FxHashSet::default();
     let mut list = Vec::new();
-    let mut scratch = schedule.shape.scratch;
+    let mut scratch = 0;
     for (rank, blocks) in schedule.blocks.iter().enumerate() {
         let mut relay = schedule.shape.scratch;
         let mut written = Vec::new();
         for (number, block) in blocks.iter().enumerate() {
-            let place =
-                Place { rank: crate::ids::Rank(rank as u32), block: crate::ids::ThreadBlock(number as u32) };
+            let place = Place { rank: Rank(rank as u32), block: ThreadBlock(number as u32) };
             let mut writer = Writer::new(place, relay, &signals);
             for (step, why) in writer.block(block) {
                 let origin = step.origin.and_then(|op| program.ops.get(op.0 as usize));
@@ -82,13 +81,20 @@ pub(super) fn blocks(schedule: &Schedule, program: &Program) -> Result<Blocks, V
             relay += writer.relayed;
             written.push(writer.items);
         }
-        scratch = scratch.max(relay);
+        scratch = scratch.max(written.iter().flatten().map(scratch_of).max().unwrap_or(0));
         list.push(written);
     }
     if findings.is_empty() { Ok(Blocks { list, scratch }) } else { Err(findings) }
 }
 
-fn refused(program: &Program, loc: crate::diagnostic::Loc, step: &Step, why: &str) -> Diagnostic {
+/// The end of the scratch that an operation names.
+fn scratch_of(item: &Item) -> u32 {
+    let Item::Move(piece) = item else { return 0 };
+    let slices = piece.sources.iter().chain(&piece.dests).flat_map(Operand::slices);
+    slices.filter(|slice| slice.buffer == Buffer::Scratch).map(|slice| slice.end()).max().unwrap_or(0)
+}
+
+fn refused(program: &Program, loc: Loc, step: &Step, why: &str) -> Diagnostic {
     let message = format!("`{step}` has no operation in MSCCL++'s plans");
     let found = finding(Check::Unsupported, loc, message).context(program.context()).note(why);
     let Action::Move { sources, dests, .. } = &step.action else { return found };
