@@ -5,7 +5,7 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostics};
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Rank, Slice};
+use quadrille_compiler::ids::{Rank, Slice};
 use quadrille_compiler::interop::mscclpp;
 use quadrille_compiler::kind::Kind;
 use quadrille_compiler::schedule::{Action, Operand, Schedule};
@@ -94,18 +94,30 @@ fn moves(schedule: &Schedule) -> Vec<String> {
     lines
 }
 
-/// Whether the plan has scratch for chunks between two operations.
-fn relays(plan: &Schedule, program: &Schedule) -> bool {
-    let used = |schedule: &Schedule| {
-        let moves = schedule.places().flat_map(|(_, block)| &block.steps);
-        let ends = moves.filter_map(|step| match &step.action {
-            Action::Move { sources, dests, .. } => Some(sources.iter().chain(dests)),
-            _ => None,
-        });
-        let slices = ends.flatten().flat_map(Operand::slices);
-        slices.filter(|slice| slice.buffer == Buffer::Scratch).map(|slice| slice.end()).max()
+/// Whether the format has an operation for every move, but for copies to several places: of chunks here, or of one chunk here
+/// with others that all lie here or all elsewhere, to one place here.
+fn plain(schedule: &Schedule) -> bool {
+    let of = |rank: Rank, sources: &[Operand], dests: &[Operand]| {
+        let here = |ends: &[Operand]| -> Vec<bool> {
+            ends.iter().map(|end| end.memory().is_some_and(|slice| slice.rank == rank)).collect()
+        };
+        let (mut from, to) = (here(sources), here(dests));
+        if matches!(sources, [Operand::Multicast(_)]) {
+            return true;
+        }
+        if sources.len() == 1 {
+            return from[0] || to == [true];
+        }
+        from[..2].sort_by_key(|here| !here);
+        let homes = to.iter().filter(|here| **here).count();
+        from[0] && from[1..].iter().all(|here| *here == from[1]) && homes == 1
     };
-    used(plan) > used(program)
+    schedule.places().all(|(place, block)| {
+        block.steps.iter().all(|step| match &step.action {
+            Action::Move { sources, dests, .. } => of(place.rank, sources, dests),
+            _ => true,
+        })
+    })
 }
 
 #[test]
@@ -133,9 +145,8 @@ fn programs_come_back_as_they_are() {
             assert_eq!((plan.kind, plan.in_place), (collective.kind, collective.in_place));
             plan.report(ranks).unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
             let (own, other) = (schedule(&collective, ranks), schedule(&plan, ranks));
-            if relays(&other, &own) {
+            if plain(&own) {
                 seen.1 += 1;
-            } else {
                 assert_eq!(moves(&own), moves(&other), "{name} on {ranks}");
             }
             // What an import adds is all added the first time.
@@ -145,8 +156,8 @@ fn programs_come_back_as_they_are() {
             seen.2 += usize::from(text == second);
         }
     }
-    println!("{} plans, {} with relays, {} the same text at once", seen.0, seen.1, seen.2);
-    assert!(seen.0 > 70 && seen.1 < 10 && seen.2 > 35, "{seen:?}");
+    println!("{} plans, {} of plain moves, {} the same text at once", seen.0, seen.1, seen.2);
+    assert!(seen.0 > 70 && seen.1 > 50 && seen.2 > 35, "{seen:?}");
 }
 
 fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
@@ -238,7 +249,7 @@ fn pair(attributes: &str, body: &str) -> Collective {
 }
 
 const RING: &str = "
-    for c in 0..CHUNKS {
+    for c in 0..RANKS {
         for hop in 1..RANKS {
             data[(c + hop) % RANKS][c] += data[(c + hop - 1) % RANKS][c];
         }
@@ -305,14 +316,14 @@ fn moves_that_no_operation_says() {
     let mixed = pair(
         "",
         "
-    for c in 0..CHUNKS {
+    for c in 0..RANKS {
         #[on(0)] { data[1][c] += data[0][c]; }
         #[on(0)] { data[0][c] = data[1][c]; }
     }",
     );
     let text = exported(&mixed, 2);
-    let (plan, own) = (schedule(&reimported(&text), 2), schedule(&mixed, 2));
-    assert!(relays(&plan, &own), "{text}");
+    let plan = schedule(&reimported(&text), 2);
+    assert!(!plain(&schedule(&mixed, 2)) && text.contains("\"type\": \"s\""), "{text}");
     assert!(plan.blocks[Rank(1).0 as usize].iter().all(|block| moves_of(block) == 0), "{plan}");
     within_limits(&text);
 }

@@ -47,15 +47,11 @@ pub fn export(collective: &Collective, domain: &Domain, op: RedOp) -> Result<Str
     let program = transport::place(collective.program(domain.ranks)?, &options);
     let wrong = |list| Diagnostics { list, source: Some(program.source.clone()) };
     let mut refused = unsupported(&schedule, &program, op);
-    let blocks = blocks::blocks(&schedule, &program);
-    let blocks = match blocks {
-        Ok(blocks) if refused.is_empty() => blocks,
-        Ok(_) => return Err(wrong(refused)),
-        Err(more) => {
-            refused.extend(more);
-            return Err(wrong(refused));
-        }
-    };
+    let (blocks, odd) = blocks::blocks(&schedule, &program);
+    refused.extend(odd);
+    if !refused.is_empty() {
+        return Err(wrong(refused));
+    }
     let scratch = blocks.scratch;
     let parts = parts::parts(blocks);
     let wires = wires::wires(&parts, domain.ranks);

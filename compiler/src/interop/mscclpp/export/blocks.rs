@@ -55,10 +55,8 @@ pub(super) struct Blocks {
     pub(super) scratch: u32,
 }
 
-/// Writes the blocks.
-///
-/// Errors (`unsupported`): moves that the format has no operations for, once a statement.
-pub(super) fn blocks(schedule: &Schedule, program: &Program) -> Result<Blocks, Vec<Diagnostic>> {
+/// Writes the blocks; with the moves that the format has no operations for (`unsupported`), once a statement.
+pub(super) fn blocks(schedule: &Schedule, program: &Program) -> (Blocks, Vec<Diagnostic>) {
     let signals = Signals::of(schedule);
     let mut findings = Vec::new();
     let mut told = FxHashSet::default();
@@ -84,7 +82,7 @@ pub(super) fn blocks(schedule: &Schedule, program: &Program) -> Result<Blocks, V
         scratch = scratch.max(written.iter().flatten().map(scratch_of).max().unwrap_or(0));
         list.push(written);
     }
-    if findings.is_empty() { Ok(Blocks { list, scratch }) } else { Err(findings) }
+    (Blocks { list, scratch }, findings)
 }
 
 /// The end of the scratch that an operation names.

@@ -144,3 +144,130 @@ impl Moving {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::Buffer;
+    use crate::schedule::Multicast;
+    use std::collections::BTreeMap;
+
+    fn chunk(buffer: Buffer, rank: u32, start: u32) -> Slice {
+        Slice { buffer, rank: Rank(rank), start, len: 1 }
+    }
+
+    /// The input chunks that a sum is made of, in the order of combination.
+    type Sum = Vec<usize>;
+
+    fn stored(memory: &mut BTreeMap<Slice, Sum>, sources: &[Operand], dests: &[Operand], names: &[Slice]) {
+        let read = |operand: &Operand| {
+            let slice = *operand.memory().unwrap();
+            let start = vec![names.iter().position(|name| *name == slice).unwrap_or(usize::MAX)];
+            memory.get(&slice).cloned().unwrap_or(start)
+        };
+        let sum: Sum = sources.iter().flat_map(read).collect();
+        for dest in dests.iter().flat_map(Operand::slices) {
+            memory.insert(dest, sum.clone());
+        }
+    }
+
+    /// The lists of up to `most` of `of`, each at most once.
+    fn lists<T: Copy + PartialEq>(of: &[T], most: usize) -> Vec<Vec<T>> {
+        let mut all: Vec<Vec<T>> = of.iter().map(|one| vec![*one]).collect();
+        let mut begin = 0;
+        for _ in 1..most {
+            let end = all.len();
+            for at in begin..end {
+                for one in of.iter().filter(|one| !all[at].contains(one)).copied().collect::<Vec<_>>() {
+                    all.push([&all[at][..], &[one]].concat());
+                }
+            }
+            begin = end;
+        }
+        all
+    }
+
+    /// Whatever lies where, the operations are ones of the format, and leave what the move leaves.
+    #[test]
+    fn operations_do_what_the_move_does() {
+        let names = [
+            chunk(Buffer::Data, 0, 0),
+            chunk(Buffer::Data, 0, 1),
+            chunk(Buffer::Data, 1, 0),
+            chunk(Buffer::Data, 2, 0),
+            chunk(Buffer::Scratch, 0, 0),
+        ];
+        let relay = chunk(Buffer::Scratch, 0, 7);
+        let operands = names.map(Operand::Memory);
+        let everywhere = Operand::Multicast(Multicast { buffer: Buffer::Output, start: 0, len: 1, ranks: 3 });
+        let mut dests = lists(&operands, 3);
+        dests.push(vec![everywhere]);
+        dests.push(vec![operands[2], everywhere, operands[0]]);
+        for sources in lists(&operands, 4) {
+            for dests in &dests {
+                let (mut due, mut found) = (BTreeMap::new(), BTreeMap::new());
+                stored(&mut due, &sources, dests, &names);
+                let pieces = pieces(Rank(0), &sources, dests, relay).unwrap();
+                for Piece { name, sources, dests } in &pieces {
+                    let here = |ends: &[Operand]| {
+                        ends.iter().all(|end| end.memory().is_some_and(|slice| slice.rank == Rank(0)))
+                    };
+                    let away = |ends: &[Operand]| {
+                        ends.iter().all(|end| end.memory().is_some_and(|slice| slice.rank != Rank(0)))
+                    };
+                    let many = sources.len() > 1;
+                    let right = match *name {
+                        "copy" => !many && dests.len() == 1 && here(sources) && here(dests),
+                        "get" => !many && dests.len() == 1 && away(sources) && here(dests),
+                        "put" => sources.len() == dests.len() && here(sources) && away(dests),
+                        "gstore" => !many && here(sources) && *dests == [everywhere],
+                        "re" => many && here(sources) && dests.len() == 1 && here(dests),
+                        "rre" => {
+                            many && here(&sources[..1])
+                                && away(&sources[1..])
+                                && dests.len() == 1
+                                && here(dests)
+                        }
+                        "res" => {
+                            many && here(sources) && here(&dests[..1]) && dests.len() > 1 && away(&dests[1..])
+                        }
+                        "rres" => {
+                            many && here(&sources[..1])
+                                && away(&sources[1..])
+                                && here(&dests[..1])
+                                && dests.len() > 1
+                                && away(&dests[1..])
+                        }
+                        _ => false,
+                    };
+                    assert!(right, "{sources:?} {dests:?}: {pieces:?}");
+                    let apart = *name == "put";
+                    stored(&mut found, if apart { &sources[..1] } else { sources }, dests, &names);
+                }
+                found.remove(&relay);
+                // Two summands may change places.
+                for sum in due.values_mut().chain(found.values_mut()).filter(|sum| sum.len() > 1) {
+                    sum[..2].sort_unstable();
+                }
+                // What is copied to itself need not be.
+                due.retain(|at, sum| {
+                    found.contains_key(at) || *sum != [names.iter().position(|n| n == at).unwrap_or(9)]
+                });
+                assert_eq!(due, found, "{sources:?} {dests:?}: {pieces:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_moves_are_split() {
+        let own = Operand::Memory(chunk(Buffer::Data, 0, 0));
+        let peers: Vec<_> = (1..24).map(|rank| Operand::Memory(chunk(Buffer::Data, rank, 0))).collect();
+        let relay = chunk(Buffer::Scratch, 0, 0);
+        let all = [&[own][..], &peers].concat();
+        for (sources, dests) in [(vec![own], peers.clone()), (all.clone(), vec![own]), (all.clone(), all)] {
+            let pieces = pieces(Rank(0), &sources, &dests, relay).unwrap();
+            let most = |piece: &Piece| piece.sources.len().max(piece.dests.len());
+            assert!(pieces.len() > 2 && pieces.iter().all(|piece| most(piece) <= 10), "{pieces:?}");
+        }
+    }
+}
