@@ -12,6 +12,7 @@ use quadrille_compiler::schedule::{Action, Operand, Schedule};
 use quadrille_runtime::data::Pattern;
 use quadrille_runtime::nvrtc;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -183,14 +184,25 @@ fn within_limits(text: &str) {
             for (lists, ids) in [("channels", "channel_ids"), ("remote_buffer_refs", "remote_buffer_ids")] {
                 assert!(list(block, lists).iter().all(|sort| list(sort, ids).len() <= 16));
             }
+            let mut used = BTreeSet::new();
             for op in ops {
+                // Counters are of one thread between barriers.
+                let name = op["name"].as_str().unwrap();
+                let side = name.trim_start_matches("rlx");
+                for (sort, ids) in [("channel", "channel_ids"), ("semaphore", "semaphore_ids")] {
+                    let fresh = list(op, ids).iter().all(|id| used.insert((sort, side, id.as_u64())));
+                    assert!(fresh, "{op} of {text}");
+                }
+                if name == "nop" {
+                    used.clear();
+                }
                 assert!(list(op, "channel_ids").len() <= 8 && list(op, "semaphore_ids").len() <= 16);
                 assert!(list(op, "src_buff").len() <= 10 && list(op, "dst_buff").len() <= 10);
                 let local = |name: &str, at: usize| list(op, name)[at].get("type").is_some();
                 let all = |name: &str, from: usize, local: bool| {
                     list(op, name)[from..].iter().all(|end| end.get("type").is_some() == local)
                 };
-                match op["name"].as_str().unwrap() {
+                match name {
                     "copy" => assert!(local("src_buff", 0) && local("dst_buff", 0)),
                     "put" => assert!(all("src_buff", 0, true) && all("dst_buff", 0, false)),
                     "get" => assert!(all("src_buff", 0, false) && all("dst_buff", 0, true)),
