@@ -71,3 +71,33 @@ fn split(rank: Rank, items: Vec<Item>, parts: &mut Vec<Vec<Item>>) {
     }
     parts.push(part);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::moves::Piece;
+    use super::*;
+
+    /// Each part ends with a barrier and a signal, and the next one begins with its wait and a barrier.
+    #[test]
+    fn parts_follow_each_other() {
+        let item = || Item::Move(Piece { name: "copy", sources: Vec::new(), dests: Vec::new() });
+        for len in [MOST_OPS, MOST_OPS + 1, 200] {
+            let items: Vec<Item> = (0..len).map(|_| item()).collect();
+            let mut parts = Vec::new();
+            split(Rank(0), items, &mut parts);
+            let moved = parts.iter().flatten().filter(|item| matches!(item, Item::Move(_))).count();
+            assert_eq!(moved, len);
+            assert_eq!(parts.len() == 1, len <= MOST_OPS);
+            assert!(parts.iter().all(|part| part.len() <= MOST_OPS));
+            for pair in parts.windows(2) {
+                let [.., Item::Nop, Item::Tell { waits: false, ticks: given, .. }] = &pair[0][..] else {
+                    panic!("{:?}", pair[0])
+                };
+                let [Item::Tell { waits: true, ticks: taken, .. }, Item::Nop, ..] = &pair[1][..] else {
+                    panic!("{:?}", pair[1])
+                };
+                assert_eq!(given, taken);
+            }
+        }
+    }
+}
