@@ -4,6 +4,8 @@
 mod as_rust;
 #[path = "interop/export.rs"]
 mod export;
+#[path = "interop/mscclpp_export.rs"]
+mod mscclpp_export;
 
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};

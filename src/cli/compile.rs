@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::DType;
-use quadrille_compiler::interop::msccl;
+use quadrille_compiler::interop::{msccl, mscclpp};
 use quadrille_runtime::nvrtc;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -62,6 +62,8 @@ enum Stage {
     Cubin,
     /// An MSCCL XML file of the same movement, proved.
     Msccl,
+    /// MSCCL++ execution plan; only where it is named.
+    Mscclpp,
 }
 
 /// What runs MSCCL XML files.
@@ -83,7 +85,13 @@ impl Stage {
             Stage::Ptx => "ptx",
             Stage::Cubin => "cubin",
             Stage::Msccl => "msccl",
+            Stage::Mscclpp => "mscclpp",
         }
+    }
+
+    /// Whether it is one of Quadrille's own, which `-o` alone writes.
+    fn own(self) -> bool {
+        !matches!(self, Stage::Msccl | Stage::Mscclpp)
     }
 
     /// Of the file that `-o` writes.
@@ -91,6 +99,7 @@ impl Stage {
         match self {
             Stage::Cuda => "cu",
             Stage::Msccl => "xml",
+            Stage::Mscclpp => "json",
             other => other.name(),
         }
     }
@@ -173,9 +182,8 @@ fn stages(compile: &Compile, format: Format) -> Result<Vec<Stage>, StageError> {
     stages.sort();
     stages.dedup();
     if compile.output.is_some() {
-        // Not every program can be said in MSCCL XML.
-        let all = || Stage::value_variants().iter().copied().filter(|stage| *stage != Stage::Msccl).collect();
-        return Ok(if stages.is_empty() { all() } else { stages });
+        let own = Stage::value_variants().iter().copied().filter(|stage| stage.own());
+        return Ok(if stages.is_empty() { own.collect() } else { stages });
     }
     match &stages[..] {
         [] => Err(StageError::None),
@@ -210,6 +218,7 @@ fn produce(
                 };
                 msccl::export(collective, ranks, runtime)?.text.into_bytes()
             }
+            Stage::Mscclpp => mscclpp::export(collective, &domain, op)?.into_bytes(),
         };
         artifacts.push(Artifact { stage, bytes });
     }

@@ -92,6 +92,22 @@ fn compile_writes_msccl_xml_where_it_is_asked_for() {
 }
 
 #[test]
+fn compile_writes_plans_of_mscclpp() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = ["compile", RING, "--ranks", "4", "--emit", "mscclpp", "--op", "max", "-o"];
+    run(command.into_iter().chain([folder.path().to_str().unwrap()])).succeeds();
+    assert_eq!(entries(folder.path()), ["ring_all_reduce.json"]);
+    let written = std::fs::read_to_string(folder.path().join("ring_all_reduce.json")).unwrap();
+    let plan: serde_json::Value = serde_json::from_str(&written).unwrap();
+    assert_eq!((&plan["collective"], plan["gpus"].as_array().unwrap().len()), (&"allreduce".into(), 4));
+    assert!(written.contains("\"reduce_op\": \"max\""), "{written}");
+    let read = in_folder(&folder, "check ring_all_reduce.json").succeeds();
+    assert!(read.stdout.contains("4 ranks"), "{read:?}");
+    line("compile examples/binomial_broadcast.rs --emit mscclpp")
+        .fails(1, &["broadcast is no collective of MSCCL++'s"]);
+}
+
+#[test]
 fn compile_leaves_nothing_behind_where_it_fails() {
     let folder = folder_with(PAIR);
     // A file where a folder should be, and a folder where a file should be.

@@ -21,6 +21,7 @@ fn every_command_prints_what_the_schema_says() {
         ("compile file.rs::first --emit program,schedule,kernel,cuda,ptx", 0),
         ("compile file.rs::first -o out", 0),
         ("compile short.rs -o out", 1),
+        ("compile file.rs::first --emit mscclpp", 0),
         ("compile file.rs::first", 2),
         ("compile file.rs::first --emit cubin --arch sm_999 -o out", 2),
         ("run file.rs::first --ranks 2 --bytes 64", 0),

@@ -25,10 +25,13 @@
 //! - A *pipeline* goes over its chunks by units: so does the whole schedule, as units are independent of each other.
 //! - A *group* of thread blocks splits chunks into parts, which are the chunks of the program.
 //!
+//! `export` goes the other way.
+//!
 //! Not carried out, and said so: what `test` and `custom` collectives compute, `reuse_resources` with scratch, packets in a
 //! pipeline, pipelines of different units, counters that are used in a pipeline and outside of it, `glre`.
 
 mod document;
+mod export;
 mod judge;
 mod lay;
 mod ops;
@@ -47,6 +50,7 @@ use crate::lower;
 use crate::options::{Given, ScheduleOptions};
 use crate::program::Program;
 use crate::widths::Widths;
+pub use export::export;
 use lay::Laid;
 use plan::Plan;
 use run::Order;

@@ -201,7 +201,7 @@ mod tests {
         );
         assert_eq!(merged[1].context.as_ref().unwrap().also, [2, 4]);
         assert_eq!(merged[1].message, "seen with 8");
-        assert_eq!(merged[0].context.as_ref().unwrap().also, []);
+        assert!(merged[0].context.as_ref().unwrap().also.is_empty());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 mod damage;
 mod msccl;
+mod mscclpp;
 mod schedule;
 
 use damage::Random;

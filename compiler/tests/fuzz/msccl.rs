@@ -1,18 +1,23 @@
 //! MSCCL XML, through the whole proof.
 
 use crate::{CASES, Format, fuzz, fuzz_on};
-use quadrille_compiler::diagnostic::Diagnostics;
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::interop::msccl;
 use std::path::Path;
 
-fn format() -> Format {
+/// The plans whose files end so.
+pub(crate) fn texts(extension: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/interop");
     let mut files: Vec<_> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "xml"));
+    files.retain(|path| path.extension().is_some_and(|own| own == extension));
     files.sort();
     assert!(!files.is_empty());
-    let texts = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+fn format() -> Format {
     let words = &[
         "algo",
         "gpu",
@@ -48,21 +53,31 @@ fn format() -> Format {
         "\u{feff}",
         "ä",
     ];
-    Format { texts, words, read }
+    Format { texts: texts("xml"), words, read }
 }
 
 fn read(text: &str) -> Result<bool, String> {
+    judged(text, msccl::import)
+}
+
+/// Whether a plan is read and proved; that what is refused has a line and a column of the text.
+pub(crate) fn judged(
+    text: &str,
+    import: fn(&str, &str) -> Result<Collective, Diagnostics>,
+) -> Result<bool, String> {
     let proved = || -> Result<(), Diagnostics> {
-        let plan = msccl::import("plan.xml", text)?;
+        let plan = import("plan", text)?;
         let domain = plan.domain(plan.ranks[0]);
         plan.report(plan.ranks[0])?;
         plan.kernel(&domain, DType::F32, RedOp::Sum).map(drop)
     };
     let Err(wrong) = proved() else { return Ok(true) };
-    let lines = text.lines().count().max(1) as u32;
-    let placed = |finding: &quadrille_compiler::diagnostic::Diagnostic| {
-        let line = finding.loc.map(|loc| loc.start.line);
-        !finding.message.is_empty() && line.is_some_and(|line| (1..=lines + 1).contains(&line))
+    let lines: Vec<&str> = text.split('\n').collect();
+    let placed = |finding: &Diagnostic| {
+        let Some(start) = finding.loc.map(|loc| loc.start) else { return false };
+        let line = lines.get((start.line as usize).wrapping_sub(1));
+        let fits = line.is_some_and(|line| (start.column as usize) <= line.chars().count());
+        !finding.message.is_empty() && fits
     };
     if wrong.list.is_empty() || !wrong.list.iter().all(placed) {
         return Err(format!("no place: {wrong}"));

@@ -115,7 +115,7 @@ const TOP: &[&str] = &[
 ];
 
 /// What may be `collective`.
-const KINDS: [(&str, Option<Kind>); 7] = [
+pub(super) const KINDS: [(&str, Option<Kind>); 7] = [
     ("allreduce", Some(Kind::AllReduce)),
     ("allgather", Some(Kind::AllGather)),
     ("reducescatter", Some(Kind::ReduceScatter)),

@@ -13,6 +13,9 @@ use jsonc_parser::common::Ranged;
 const MOST_OPS: u64 = 1 << 20;
 /// Ids of channels and buffers of a thread block.
 const MOST_IDS: u64 = 1 << 16;
+/// What may be `reduce_op`.
+pub(super) const OPERATORS: [(&str, RedOp); 3] =
+    [("sum", RedOp::Sum), ("min", RedOp::Min), ("max", RedOp::Max)];
 /// Most characters of an operation's text that are shown.
 const LONGEST: usize = 160;
 
@@ -234,8 +237,7 @@ impl<'a> Ops<'_, 'a> {
                 part = self.part(fields);
                 self.counts(fields, name, form, [&sources, &dests]);
                 if Reader::field(fields, "reduce_op").is_some() {
-                    let ops = [("sum", RedOp::Sum), ("min", RedOp::Min), ("max", RedOp::Max)];
-                    combines = self.reader.choice(fields, "reduce_op", &ops);
+                    combines = self.reader.choice(fields, "reduce_op", &OPERATORS);
                 }
             }
         }
