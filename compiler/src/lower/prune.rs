@@ -6,24 +6,25 @@ use crate::ids::{Location, Slice};
 use crate::location::LocationTable;
 use crate::program::Program;
 
-/// Drops them; how many. A task keeps one destination at least, and where operations scale it keeps all, since what is
-/// scaled is known by operation. Linear.
+/// Drops them; how many. A task keeps one destination at least. Where anything is scaled all is kept: what is scaled is known
+/// by operation, and so `form` demands that every step be just its operation. Linear.
 pub(super) fn prune(program: &Program, tasks: &mut Tasks) -> usize {
+    if program.ops.iter().any(|op| !op.scaling.is_none()) {
+        return 0;
+    }
     let mut needed = LocationTable::new(&program.shape, false);
     for (rank, chunk) in program.shape.outputs() {
         set(&mut needed, [program.shape.output_location(rank, chunk)], true);
     }
     let mut dropped = 0;
     for task in tasks.list.iter_mut().rev() {
-        if program.ops[task.op.0 as usize].scaling.is_none() {
-            let (all, mut left) = (task.dests.len(), task.dests.len());
-            task.dests.retain(|dest| {
-                let drops = left > 1 && matches!(dest, End::Memory(slice) if idle(&mut needed, slice));
-                left -= usize::from(drops);
-                !drops
-            });
-            dropped += all - left;
-        }
+        let (all, mut left) = (task.dests.len(), task.dests.len());
+        task.dests.retain(|dest| {
+            let drops = left > 1 && matches!(dest, End::Memory(slice) if idle(&mut needed, slice));
+            left -= usize::from(drops);
+            !drops
+        });
+        dropped += all - left;
         set(&mut needed, task.stores().flat_map(|slice| slice.locations()), false);
         set(&mut needed, task.reads().flat_map(|slice| slice.locations()), true);
     }
