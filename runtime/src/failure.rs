@@ -3,7 +3,8 @@
 use crate::chain::LOCAL_COPY;
 use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
 use crate::kernel::Loaded;
-use crate::launch::{Batch, Queued, Signature};
+use crate::flight::Batch;
+use crate::launch::{Queued, Signature};
 use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_vgpu::{AccessKind, BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};
@@ -195,7 +196,8 @@ impl Context<'_> {
     /// What the ranks called, at the first position where they do not all call the same.
     fn differing(&self) -> Vec<(Rank, Signature)> {
         for batch in self.batches {
-            for number in 0..batch.calls[0].len() {
+            let most = batch.calls.iter().map(Vec::len).min().unwrap_or(0);
+            for number in 0..most {
                 let signatures: Vec<_> = batch.calls.iter().map(|calls| calls[number].signature()).collect();
                 if signatures.iter().any(|signature| *signature != signatures[0]) {
                     return (0..).map(Rank).zip(signatures).collect();

@@ -11,6 +11,8 @@
 
 pub mod nvrtc;
 
+mod driver;
+
 mod world;
 
 mod communicator;
@@ -18,6 +20,8 @@ mod communicator;
 mod kernel;
 
 mod launch;
+
+mod flight;
 
 mod run;
 
@@ -42,6 +46,7 @@ mod tests;
 
 pub use bandwidth::Bandwidth;
 pub use communicator::{Communicator, Window};
+pub use driver::CudaError;
 pub use error::{CallProblem, Error, InputProblem};
 pub use explore::{Explored, explore};
 pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
@@ -53,4 +58,4 @@ pub use quadrille_vgpu::{
 };
 pub use run::{Batch, Job, Run, Session};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
-pub use world::{CudaAbsence, Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};
+pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};

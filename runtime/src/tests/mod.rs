@@ -94,7 +94,8 @@ impl Gather {
         provide();
         let name = format!("gather_{}", self.define.to_lowercase());
         let shared = &communicators[0].group.shared;
-        let compiled = shared.cache().compile(shared.arch(), name, shape, divisible, self.cuda());
+        let mut cache = shared.cache();
+        let compiled = cache.compile(&mut *shared.lock().gpus, name, shape, divisible, self.cuda());
         let (loaded, _) = compiled.unwrap_or_else(|error| panic!("{error}"));
         communicators.iter().map(|communicator| communicator.kernel(loaded.clone())).collect()
     }

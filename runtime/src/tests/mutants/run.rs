@@ -212,7 +212,7 @@ impl Program {
         let cuda = Cuda { text: text.to_owned(), ..self.cuda.clone() };
         let mut kernels = world.shared.cache();
         let name = self.name.clone();
-        let compiled = kernels.compile(world.options().arch, name, self.shape, self.divisible, cuda);
+        let compiled = kernels.compile(&mut *world.shared.lock().gpus, name, self.shape, self.divisible, cuda);
         drop(kernels);
         let (loaded, _) = compiled?;
         let kernels =
