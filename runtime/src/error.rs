@@ -47,7 +47,9 @@ pub enum Error {
     #[error("{}", with_help(.0))]
     Cuda(#[from] CudaError),
     /// Real GPUs were asked for what only virtual ones have.
-    #[error("{what} is of virtual GPUs only, and this is a world of real ones\nhelp: use `World::virtual_gpus(n)` for it")]
+    #[error(
+        "{what} is of virtual GPUs only, and this is a world of real ones\nhelp: use `World::virtual_gpus(n)` for it"
+    )]
     NotVirtual {
         /// What was asked for.
         what: &'static str,
@@ -301,7 +303,9 @@ pub enum CallProblem {
     #[error("virtual GPUs have no streams; call `enqueue` without one")]
     NoStreams,
     /// A stream of another device.
-    #[error("the stream is not of GPU {device}, which is this rank's; give it a stream of that one's context")]
+    #[error(
+        "the stream is not of GPU {device}, which is this rank's; give it a stream of that one's context"
+    )]
     ForeignStream {
         /// The rank's device.
         device: u32,

@@ -2,8 +2,9 @@
 
 use crate::chain::LOCAL_COPY;
 use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
-use crate::kernel::Loaded;
+use crate::driver::CudaError;
 use crate::flight::Batch;
+use crate::kernel::Loaded;
 use crate::launch::{Queued, Signature};
 use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
@@ -60,6 +61,11 @@ pub enum Cause {
         target: Option<Target>,
         /// What the virtual GPUs say.
         fault: Box<Fault>,
+    },
+    /// The driver reports that a kernel failed, or fails itself.
+    Driver {
+        /// What it says.
+        error: CudaError,
     },
     /// A kernel did what it must not.
     Kernel {
@@ -380,6 +386,7 @@ impl fmt::Display for Failure {
                 }
                 write!(f, "\n  found by {at}")?;
             }
+            Cause::Driver { error } => write!(f, "calls were running when this failed: {error}")?,
             Cause::Status { record } => {
                 let StatusRecord { code, rank, block, step, .. } = record;
                 write!(f, "rank {rank}, block {block}, step {step} gave up with unknown code {code}")?;
@@ -417,6 +424,10 @@ impl fmt::Display for Failure {
             write!(f, "\n  rank {} calls {call}", rank.0)?;
         }
         let help = match &self.cause {
+            Cause::Driver { .. } => {
+                "the GPUs' contexts may be lost with it: end the process, and run the program under \
+                 compute-sanitizer, or on virtual GPUs (`--world virtual --race-check`)"
+            }
             _ if !self.calls.is_empty() => {
                 "call the same collective with the same count, type and windows, in the same order, on every rank"
             }

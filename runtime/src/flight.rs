@@ -2,7 +2,7 @@
 
 use crate::communicator::{Group, multicast_label};
 use crate::error::{CallProblem, Error};
-use crate::failure;
+use crate::failure::{self, Cause, Failure};
 use crate::launch::Queued;
 use crate::world::{Gpus, On, Progress, Shared, Start, State, Statistics, Trouble};
 use quadrille_compiler::abi::{FifoLayout, StatusRecord};
@@ -65,6 +65,11 @@ impl Shared {
     fn ended(&self, state: &mut MutexGuard<'_, State>, trouble: Trouble) -> Error {
         match trouble {
             Trouble::Fault(fault) => self.failed(state, Some(fault)),
+            // A context in which a kernel has failed does nothing any more.
+            Trouble::Error(Error::Cuda(error)) => {
+                let failure = Failure { cause: Cause::Driver { error }, calls: Vec::new() };
+                Error::Failed(state.fail(failure))
+            }
             Trouble::Error(error) => error,
         }
     }
@@ -220,12 +225,7 @@ impl Group {
     }
 
     /// Makes the memory that a call needs.
-    fn provide(
-        &mut self,
-        gpus: &mut dyn Gpus,
-        call: &Queued,
-        fifos: &FifoLayout,
-    ) -> Result<(), Error> {
+    fn provide(&mut self, gpus: &mut dyn Gpus, call: &Queued, fifos: &FifoLayout) -> Result<(), Error> {
         if call.program.cuda.staged {
             self.make_fifos(gpus, fifos)?;
         }

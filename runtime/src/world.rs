@@ -135,12 +135,7 @@ impl World {
         World::new(ranks, options, Kind::Virtual { clock: None }, Arc::default())
     }
 
-    fn new(
-        ranks: u32,
-        options: Options,
-        kind: Kind,
-        cache: Arc<Mutex<Cache>>,
-    ) -> Result<World, Error> {
+    fn new(ranks: u32, options: Options, kind: Kind, cache: Arc<Mutex<Cache>>) -> Result<World, Error> {
         let gpus = kind.gpus(ranks, &options)?;
         let domain = kind.domain(ranks, &options);
         let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false };

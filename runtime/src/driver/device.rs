@@ -1,8 +1,8 @@
 //! Devices and their primary contexts, which cudarc and PyTorch use as well.
 
+use super::Driver;
 use super::api::symbol;
 use super::error::{CudaError, check};
-use super::Driver;
 use crate::nvrtc::{Arch, Features};
 use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute};
 use std::ffi::CStr;

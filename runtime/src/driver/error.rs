@@ -39,7 +39,9 @@ pub enum CudaError {
         isa: String,
     },
     /// The GPU is older than what kernels are written for.
-    #[error("GPU {device} is an {arch}; kernels need sm_80 or later\nhelp: use a GPU of the Ampere generation or later")]
+    #[error(
+        "GPU {device} is an {arch}; kernels need sm_80 or later\nhelp: use a GPU of the Ampere generation or later"
+    )]
     OldGpu {
         /// The device's ordinal.
         device: u32,
@@ -170,10 +172,7 @@ impl CudaError {
 
     /// Whether the machine lacks something, as opposed to a wrong request or a failed call.
     pub fn is_missing(&self) -> bool {
-        !matches!(
-            self,
-            CudaError::Repeated { .. } | CudaError::Residency { .. } | CudaError::Call { .. }
-        )
+        !matches!(self, CudaError::Repeated { .. } | CudaError::Residency { .. } | CudaError::Call { .. })
     }
 }
 
@@ -188,7 +187,9 @@ pub(super) fn check(
         CUresult::CUDA_ERROR_NO_DEVICE => Err(CudaError::NoGpu),
         CUresult::CUDA_ERROR_STUB_LIBRARY => Err(CudaError::NoDriver),
         // What `init` gives where the library is there and the kernel module is not.
-        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH | CUresult::CUDA_ERROR_NOT_FOUND if call == symbol::init => {
+        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH | CUresult::CUDA_ERROR_NOT_FOUND
+            if call == symbol::init =>
+        {
             Err(CudaError::NoDriver)
         }
         code => Err(CudaError::Call { doing: doing(), call, code }),

@@ -1,7 +1,8 @@
 //! A driver for the tests, at the boundary to libcuda: it keeps account of all that is made and freed, records every call,
 //! fails where it is told to, and executes kernels on virtual GPUs, one a device.
 //!
-//! A launch has ended once somebody waits for it: when a stream is synchronized, or an event is asked for twice in a row.
+//! Launches run when somebody waits for them: when a stream is synchronized, or when it is asked whether an event has come
+//! to pass and every device has been given as many launches, or that is asked very often.
 //! What the driver would do wrong, or hang on, is a [`Fake::violations`] here.
 
 mod calls;
@@ -95,9 +96,10 @@ struct State {
     calls: Vec<(&'static str, String)>,
     /// The number of the call that fails, and how.
     failing: Option<(usize, CUresult)>,
-    /// Launches that have not run.
-    pending: bool,
-    asked: Option<u64>,
+    /// Launches of each device that have not run.
+    pending: Vec<u32>,
+    /// Questions for events in a row.
+    asked: u32,
     fault: Option<Fault>,
     violations: Vec<String>,
 }
@@ -121,8 +123,8 @@ impl Fake {
             current: 0,
             calls: Vec::new(),
             failing: None,
-            pending: false,
-            asked: None,
+            pending: vec![0; ranks],
+            asked: 0,
             fault: None,
             violations: Vec::new(),
         };
@@ -187,13 +189,17 @@ impl State {
         }
     }
 
+    fn is_pending(&self) -> bool {
+        self.pending.iter().any(|&launches| launches != 0)
+    }
+
     /// Runs what was launched. Host memory is seen by kernels as it is when they begin, and the host sees their stores
     /// when they have ended.
     fn run(&mut self) -> Result<(), CUresult> {
-        if !self.pending {
+        if !self.is_pending() {
             return Ok(());
         }
-        self.pending = false;
+        self.pending.fill(0);
         let hosts: Vec<(u64, usize, u64)> = self
             .objects
             .iter()
@@ -232,7 +238,7 @@ impl State {
         if unreached {
             self.wrong(format!("device {device} launches a kernel and has no access to some memory"));
         }
-        self.pending = true;
+        self.pending[device] += 1;
         self.machine.launch(launch).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)
     }
 }

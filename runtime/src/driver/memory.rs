@@ -49,8 +49,7 @@ impl Physical {
         let which = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
         let mut granularity = 0;
         // SAFETY: writes one integer; the properties are read.
-        let code =
-            unsafe { device.driver.api.mem_granularity(&mut granularity, &properties(device), which) };
+        let code = unsafe { device.driver.api.mem_granularity(&mut granularity, &properties(device), which) };
         let doing = || format!("asking for the granularity of memory on GPU {}", device.ordinal());
         check(symbol::mem_granularity, code, doing)?;
         Ok(granularity as u64)
@@ -93,8 +92,7 @@ impl Range {
     pub(crate) fn new(driver: &Driver, bytes: u64, align: u64) -> Result<Range, CudaError> {
         let mut base = 0;
         // SAFETY: writes one address; the range is freed once, on drop.
-        let code =
-            unsafe { driver.api.mem_address_reserve(&mut base, bytes as usize, align as usize, 0, 0) };
+        let code = unsafe { driver.api.mem_address_reserve(&mut base, bytes as usize, align as usize, 0, 0) };
         check(symbol::mem_address_reserve, code, || format!("reserving {bytes} bytes of addresses"))?;
         Ok(Range { driver: driver.clone(), base, bytes })
     }
@@ -199,8 +197,7 @@ impl Multicast {
     pub(crate) fn new(driver: &Driver, members: &[Arc<Physical>]) -> Result<Multicast, CudaError> {
         let api = &driver.api;
         let bytes = members.iter().map(|member| member.bytes).min().unwrap_or(0);
-        let devices: Vec<Device> =
-            members.iter().map(|member| member.context.device().clone()).collect();
+        let devices: Vec<Device> = members.iter().map(|member| member.context.device().clone()).collect();
         let doing = || format!("making a multicast object of {bytes} bytes for {} GPUs", devices.len());
         let mut prop = CUmulticastObjectProp {
             numDevices: devices.len() as u32,

@@ -65,9 +65,8 @@ impl Module {
         };
         let mut raw = ptr::null_mut();
         // SAFETY: writes one handle; the module is alive and the name is a C string.
-        let code = unsafe {
-            self.context.device.driver.api.module_function(&mut raw, self.raw, c_name.as_ptr())
-        };
+        let code =
+            unsafe { self.context.device.driver.api.module_function(&mut raw, self.raw, c_name.as_ptr()) };
         check(symbol::module_function, code, doing)?;
         Ok(Function { module: self.clone(), raw })
     }
@@ -109,8 +108,7 @@ impl Function {
         let _current = context.enter()?;
         let mut blocks = 0;
         // SAFETY: writes one integer; the kernel is alive.
-        let code =
-            unsafe { context.device.driver.api.occupancy(&mut blocks, self.raw, threads as i32, 0) };
+        let code = unsafe { context.device.driver.api.occupancy(&mut blocks, self.raw, threads as i32, 0) };
         check(symbol::occupancy, code, || "asking how many blocks fit".to_owned())?;
         Ok(u64::from(blocks.unsigned_abs()) * u64::from(context.device.multiprocessors()?))
     }
@@ -146,16 +144,24 @@ impl Function {
             // SAFETY: the kernel is alive and has this one parameter; the rest is the caller's promise.
             let code = unsafe {
                 api.launch_cooperative(
-                    self.raw, blocks, 1, 1, threads, 1, 1, 0, stream.raw, params.as_mut_ptr(),
+                    self.raw,
+                    blocks,
+                    1,
+                    1,
+                    threads,
+                    1,
+                    1,
+                    0,
+                    stream.raw,
+                    params.as_mut_ptr(),
                 )
             };
             check(symbol::launch_cooperative, code, doing)
         } else {
             let (params, extra) = (params.as_mut_ptr(), ptr::null_mut());
             // SAFETY: as above.
-            let code = unsafe {
-                api.launch(self.raw, blocks, 1, 1, threads, 1, 1, 0, stream.raw, params, extra)
-            };
+            let code =
+                unsafe { api.launch(self.raw, blocks, 1, 1, threads, 1, 1, 0, stream.raw, params, extra) };
             check(symbol::launch, code, doing)
         }
     }

@@ -31,7 +31,9 @@ impl Stream {
         let mut raw = ptr::null_mut();
         // SAFETY: writes one handle, which is destroyed once, on drop.
         let code = unsafe { context.device.driver.api.stream_create(&mut raw, NON_BLOCKING) };
-        check(symbol::stream_create, code, || format!("making a stream on GPU {}", context.device.ordinal()))?;
+        check(symbol::stream_create, code, || {
+            format!("making a stream on GPU {}", context.device.ordinal())
+        })?;
         Ok(Stream { context: context.clone(), raw, ours: true })
     }
 
@@ -225,7 +227,9 @@ impl Event {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
             code => {
                 let device = self.context.device.ordinal();
-                check(symbol::event_query, code, || format!("asking whether calls on GPU {device} have ended"))?;
+                check(symbol::event_query, code, || {
+                    format!("asking whether calls on GPU {device} have ended")
+                })?;
                 Ok(true)
             }
         }
@@ -235,9 +239,8 @@ impl Event {
     pub(crate) fn since(&self, earlier: &Event) -> Result<Duration, CudaError> {
         let mut milliseconds = 0.0;
         // SAFETY: writes one number; both are alive.
-        let code = unsafe {
-            self.context.device.driver.api.event_elapsed(&mut milliseconds, earlier.raw, self.raw)
-        };
+        let code =
+            unsafe { self.context.device.driver.api.event_elapsed(&mut milliseconds, earlier.raw, self.raw) };
         check(symbol::event_elapsed, code, || "measuring the time between events".to_owned())?;
         Ok(Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1e3))
     }

@@ -1,6 +1,7 @@
 //! The runtime on kernels written by hand against the ABI, so that what is tested here does not rest on the compiler.
 
 mod calls;
+mod cuda;
 mod failures;
 mod memory;
 mod mutants;
@@ -11,9 +12,11 @@ use crate::kernel::Kernel;
 use crate::nvrtc;
 use crate::run::{Prepared, Session};
 use crate::world::{Options, World};
+use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::{Cuda, Line};
 use quadrille_compiler::kind::{Kind, Shape};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 const CAP: u32 = 2;
@@ -113,4 +116,29 @@ impl Gather {
 fn world(ranks: u32) -> World {
     let options = Options { block_cap: CAP, ..Options::default() };
     World::virtual_gpus_with(ranks, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every program of the tree.
+fn collectives() -> Vec<Collective> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for folder in ["examples", "tests/programs"] {
+        let mut files: Vec<PathBuf> =
+            root.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+        files.sort();
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            found.extend(quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap());
+        }
+    }
+    found
+}
+
+/// Compiled kernels and mutants, from run to run.
+fn cache() -> nvrtc::Cache {
+    let program = std::env::current_exe().unwrap();
+    // From PROFILE/deps to the target folder.
+    let target = program.ancestors().nth(3).unwrap_or(&program);
+    nvrtc::Cache::new(target.join("tmp/mutants"))
 }

@@ -113,8 +113,10 @@ impl Devices {
     /// Asks every device what it can do; nothing is made on any of them.
     fn survey(driver: Driver, ordinals: Vec<u32>, shared: bool) -> Result<Devices, Error> {
         let distinct = if shared { &ordinals[..1] } else { &ordinals[..] };
-        let devices: Vec<Device> =
-            distinct.iter().map(|&ordinal| Device::new(&driver, ordinal)).collect::<Result<_, CudaError>>()?;
+        let devices: Vec<Device> = distinct
+            .iter()
+            .map(|&ordinal| Device::new(&driver, ordinal))
+            .collect::<Result<_, CudaError>>()?;
         let mut arch: Option<Arch> = None;
         for device in &devices {
             let own = device.arch()?;
@@ -122,17 +124,15 @@ impl Devices {
             if own.number < OLDEST {
                 return Err(CudaError::OldGpu { device: ordinal, arch: own }.into());
             }
-            if device.attribute(
-                CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-            )? == 0
+            if device
+                .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)?
+                == 0
             {
                 let feature = "virtual memory management";
                 let help = "use a GPU in a mode that has it (not WDDM), or `--world virtual`";
                 return Err(CudaError::Unsupported { device: ordinal, feature, help }.into());
             }
-            if shared
-                && device.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? == 0
-            {
+            if shared && device.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? == 0 {
                 let feature = "cooperative launch";
                 let help = "use one GPU a rank, or `--world virtual`";
                 return Err(CudaError::Unsupported { device: ordinal, feature, help }.into());

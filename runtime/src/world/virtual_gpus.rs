@@ -95,8 +95,16 @@ impl VirtualGpus {
         let seed = seed.unwrap_or_default();
         let clock = clock.cloned();
         let clocked = clock.is_some();
-        let config =
-            Config { ranks: ranks as usize, execution, seed, policy, check, clock, instruction_limit, ..Config::default() };
+        let config = Config {
+            ranks: ranks as usize,
+            execution,
+            seed,
+            policy,
+            check,
+            clock,
+            instruction_limit,
+            ..Config::default()
+        };
         let machine = Machine::new(config).map_err(refused)?;
         Ok(VirtualGpus { machine, ranks, arch, clocked, launches: 0, launched: Vec::new() })
     }
@@ -189,13 +197,7 @@ impl Gpus for VirtualGpus {
         Ok(Some(CallProblem::NoStreams))
     }
 
-    fn launch(
-        &mut self,
-        rank: Rank,
-        program: &Arc<Loaded>,
-        params: Vec<u8>,
-        _: On,
-    ) -> Result<bool, Trouble> {
+    fn launch(&mut self, rank: Rank, program: &Arc<Loaded>, params: Vec<u8>, _: On) -> Result<bool, Trouble> {
         let cuda = &program.cuda;
         let number = rank.0 as usize;
         let blocks = cuda.grid.get(number).copied().unwrap_or(0);

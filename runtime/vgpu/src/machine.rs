@@ -219,8 +219,8 @@ impl Machine {
     }
 
     /// Allocates at an address of the caller's choice, as drivers with virtual memory management do: rank r has the
-    /// addresses from `(r + 1) << 40`. Other than those of [`Machine::alloc`], such addresses may be used again once
-    /// freed.
+    /// addresses from `(r + 1) << 40`, of which the machine takes only those of the upper half itself from then on. Other than
+    /// those of [`Machine::alloc`], such addresses may be used again once freed.
     ///
     /// # Errors
     /// No such address, something lives there, or no room.

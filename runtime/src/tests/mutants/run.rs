@@ -7,9 +7,8 @@ use crate::error::Error;
 use crate::failure::Cause;
 use crate::kernel::Kernel;
 use crate::launch::Call;
-use crate::nvrtc;
 use crate::run::Session;
-use crate::tests::provide;
+use crate::tests::{cache, collectives, provide};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Loc;
@@ -21,7 +20,6 @@ use quadrille_compiler::kind::Shape;
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::widths::Widths;
 use quadrille_vgpu::{Check, Fault, Policy};
-use std::path::{Path, PathBuf};
 
 /// How a mutant was caught.
 pub(super) type Verdict = String;
@@ -212,7 +210,8 @@ impl Program {
         let cuda = Cuda { text: text.to_owned(), ..self.cuda.clone() };
         let mut kernels = world.shared.cache();
         let name = self.name.clone();
-        let compiled = kernels.compile(&mut *world.shared.lock().gpus, name, self.shape, self.divisible, cuda);
+        let compiled =
+            kernels.compile(&mut *world.shared.lock().gpus, name, self.shape, self.divisible, cuda);
         drop(kernels);
         let (loaded, _) = compiled?;
         let kernels =
@@ -225,23 +224,6 @@ impl Program {
 /// than there are slots, small ones until flags come again, and large ones where lines may have been left.
 fn round() -> Vec<u64> {
     [vec![333; 9], vec![1; 30], vec![333; 3]].concat()
-}
-
-/// Every program of the tree.
-fn collectives() -> Vec<Collective> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut found = Vec::new();
-    for folder in ["examples", "tests/programs"] {
-        let mut files: Vec<PathBuf> =
-            root.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
-        files.sort();
-        for file in files {
-            let text = std::fs::read_to_string(&file).unwrap();
-            found.extend(quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap());
-        }
-    }
-    found
 }
 
 fn verdict(error: &Error) -> Verdict {
@@ -259,12 +241,4 @@ fn verdict(error: &Error) -> Verdict {
         },
         other => format!("{other:?}"),
     }
-}
-
-/// Compiled mutants, from run to run.
-fn cache() -> nvrtc::Cache {
-    let program = std::env::current_exe().unwrap();
-    // From PROFILE/deps to the target folder.
-    let target = program.ancestors().nth(3).unwrap_or(&program);
-    nvrtc::Cache::new(target.join("tmp/mutants"))
 }

@@ -61,7 +61,9 @@ pub(super) fn lowered(ptx: &str, gpu: Arch, driver: Version, nvrtc: Version) -> 
         return Err(CudaError::OldForCode { driver, nvrtc, arch: gpu, isa });
     }
     let lower = |line: &str| match line.strip_prefix(".version ") {
-        Some(version) if parse(version).is_some_and(|given| given > (major, minor)) => format!(".version {isa}"),
+        Some(version) if parse(version).is_some_and(|given| given > (major, minor)) => {
+            format!(".version {isa}")
+        }
         _ => line.to_owned(),
     };
     Ok(ptx.lines().map(lower).collect::<Vec<_>>().join("\n") + "\n")
@@ -112,9 +114,6 @@ mod tests {
         assert_eq!(version(&ptx("sm_100", "ret;"), cuda(12, 7)).as_deref(), Some("8.6"));
         assert_eq!(version(&ptx("sm_100", "ret;"), cuda(12, 6)), None);
         // Only that line changes.
-        assert_eq!(
-            lowered(&plain, sm(80), cuda(13, 0), cuda(13, 0)).unwrap(),
-            plain.replace("9.0", "7.7")
-        );
+        assert_eq!(lowered(&plain, sm(80), cuda(13, 0), cuda(13, 0)).unwrap(), plain.replace("9.0", "7.7"));
     }
 }

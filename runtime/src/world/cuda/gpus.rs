@@ -17,9 +17,11 @@ use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::Rank;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// 32-bit words of a status record and of what lies behind it.
 const STATUS_WORDS: usize = 16;
@@ -117,7 +119,9 @@ impl CudaGpus {
 
     fn blocks(&self, cuda: &Cuda, rank: usize) -> u64 {
         match self.shared {
-            true => cuda.grid.iter().map(|&blocks| u64::from(blocks)).max().unwrap_or(0) * cuda.grid.len() as u64,
+            true => {
+                cuda.grid.iter().map(|&blocks| u64::from(blocks)).max().unwrap_or(0) * cuda.grid.len() as u64
+            }
             false => cuda.grid.get(rank).copied().unwrap_or(0).into(),
         }
     }
@@ -322,8 +326,7 @@ impl Gpus for CudaGpus {
         }
         let most = function.resident(program.cuda.threads).map_err(Error::from)?;
         self.admit(number, program, most, on.group).map_err(Error::from)?;
-        let shape =
-            Shape { blocks: blocks as u32, threads: program.cuda.threads, cooperative: self.shared };
+        let shape = Shape { blocks: blocks as u32, threads: program.cuda.threads, cooperative: self.shared };
         Ok(self.fly(number, function, shape, &params, on).map_err(Error::from)?)
     }
 
@@ -354,6 +357,32 @@ impl Gpus for CudaGpus {
             if let Some(word) = pinned.words().get(first + STATUS_WORDS / 2) {
                 word.store(1, Ordering::Release);
             }
+        }
+    }
+}
+
+/// How long kernels may take to leave once they are told to.
+const LEAVING: Duration = Duration::from_secs(10);
+
+impl Drop for CudaGpus {
+    /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory stays.
+    fn drop(&mut self) {
+        let running = |gpus: &CudaGpus| {
+            gpus.flights.values().any(|flight| flight.running && !flight.end.is_done().unwrap_or(true))
+        };
+        if !running(self) {
+            return;
+        }
+        self.abort();
+        let told = Instant::now();
+        while running(self) {
+            if told.elapsed() > LEAVING {
+                mem::forget(mem::take(&mut self.multicasts));
+                mem::forget(mem::take(&mut self.status));
+                self.heap.leave();
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }

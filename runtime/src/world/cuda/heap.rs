@@ -85,6 +85,11 @@ impl Heap {
         self.mapped.remove(&address);
     }
 
+    /// Leaves all memory where it is, for ever.
+    pub(super) fn leave(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.mapped));
+    }
+
     /// The memory that begins at the address.
     pub(super) fn memory(&self, address: u64) -> Option<&Arc<Physical>> {
         self.mapped.get(&address)?.memory()

@@ -206,13 +206,9 @@ impl Memory {
         Ok(base)
     }
 
-    /// As [`Memory::allocate`], at an address of the caller's choice, where nothing lives.
-    pub(crate) fn place(
-        &mut self,
-        address: u64,
-        label: &str,
-        len: u64,
-    ) -> Result<(), RequestError> {
+    /// As [`Memory::allocate`], at an address of the caller's choice, where nothing lives. What the machine places itself goes
+    /// to the upper half of the rank's addresses from then on.
+    pub(crate) fn place(&mut self, address: u64, label: &str, len: u64) -> Result<(), RequestError> {
         let refuse = |reason| RequestError::Allocation { label: label.into(), bytes: len, align: 1, reason };
         let rank = (address >> RANK_SHIFT).wrapping_sub(1) as usize;
         let shared = self.shared;
@@ -226,13 +222,18 @@ impl Memory {
             let found = &memory.allocations[number];
             address < found.base + found.len
         });
-        if overlaps || memory.after(address).is_some_and(|number| live(number) && memory.allocations[number].base < end) {
+        if overlaps
+            || memory
+                .after(address)
+                .is_some_and(|number| live(number) && memory.allocations[number].base < end)
+        {
             return Err(refuse("something else is there"));
         }
         let bytes = usize::try_from(len).ok().and_then(|len| Bytes::placed(address, len, false, shared));
         let Some(bytes) = bytes else {
             return Err(refuse("this machine has no room for it"));
         };
+        memory.next = memory.next.max(((rank as u64 + 1) << RANK_SHIFT) + (1 << (RANK_SHIFT - 1)));
         memory.push(Allocation {
             base: address,
             len,
@@ -266,15 +267,7 @@ impl Memory {
             return Err(RequestError::Alias { address, reason: "the rank's address space is used up" });
         }
         let alias = Some((id, number));
-        memory.push(Allocation {
-            base: begin,
-            len,
-            bytes,
-            label,
-            freed: false,
-            read_only,
-            alias,
-        });
+        memory.push(Allocation { base: begin, len, bytes, label, freed: false, read_only, alias });
         Ok(begin)
     }
 
@@ -417,8 +410,8 @@ impl Memory {
         }
         let rank = (address >> RANK_SHIFT).wrapping_sub(1) as usize;
         let memory = self.ranks.get(rank)?;
-        let [before, after] =
-            [memory.before(address), memory.after(address)].map(|found| found.map(|n| &memory.allocations[n]));
+        let [before, after] = [memory.before(address), memory.after(address)]
+            .map(|found| found.map(|n| &memory.allocations[n]));
         let distance = |a: &Allocation| {
             if address < a.base { a.base - address } else { (address - a.base).saturating_sub(a.len) }
         };

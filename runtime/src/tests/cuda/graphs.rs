@@ -1,0 +1,1 @@
+//! Streams of the caller's, and graphs.
