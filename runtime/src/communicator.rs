@@ -414,8 +414,12 @@ impl Group {
     /// while such a call runs.
     pub(crate) fn uses(&self, rank: Rank, window: usize) -> bool {
         let rank = rank.0 as usize;
-        let calls = self.queue[rank].iter().chain(&self.flying[rank]).chain(&self.captured[rank]);
-        calls.into_iter().any(|call| call.views().any(|view| view.window == window))
+        self.queue[rank].iter().chain(&self.flying[rank]).any(|call| call.touches(window))
+    }
+
+    /// Whether a captured call of `rank` will use its memory of a window.
+    pub(crate) fn keeps(&self, rank: Rank, window: usize) -> bool {
+        self.captured[rank.0 as usize].iter().any(|call| call.touches(window))
     }
 }
 

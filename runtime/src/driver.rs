@@ -26,7 +26,7 @@ pub(crate) use device::{Context, Device};
 pub use error::CudaError;
 pub(crate) use memory::{Mapping, Multicast, Physical, Pinned, Range};
 pub(crate) use module::{Function, Module, Shape};
-pub(crate) use stream::{Event, Stream};
+pub(crate) use stream::{Event, Graph, Stream};
 
 use crate::nvrtc::Version;
 use api::{Api, Libcuda, symbol};

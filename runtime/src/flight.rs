@@ -82,20 +82,25 @@ impl Shared {
         Error::Failed(state.fail(failure))
     }
 
+    /// An error where a kernel has given up: all have left then.
+    pub(crate) fn reported(&self, state: &mut State) -> Result<(), Error> {
+        if !state.has_reports() {
+            return Ok(());
+        }
+        state.gpus.abort();
+        while let Ok(Progress::Running) = state.gpus.progress() {
+            thread::sleep(PAUSE);
+        }
+        Err(self.failed(state, None))
+    }
+
     /// Starts what can start now that `rank` has queued a call, and takes that call back where it cannot be started.
     pub(crate) fn advance(&self, state: &mut State, id: u64, rank: Rank) -> Result<(), Error> {
         let start = state.gpus.start();
         if start == Start::WhenSynchronized {
             return Ok(());
         }
-        if state.has_reports() {
-            // Its kernels have left their waits, or will soon.
-            state.gpus.abort();
-            while let Ok(Progress::Running) = state.gpus.progress() {
-                thread::sleep(PAUSE);
-            }
-            return Err(self.failed(state, None));
-        }
+        self.reported(state)?;
         let started = match start {
             Start::Together => state.start_together(id, &self.fifo_layout()),
             _ => state.start(id, rank, &[rank], &self.fifo_layout()),
@@ -244,7 +249,7 @@ impl Group {
     }
 
     /// The first call that some ranks have made and others have not.
-    fn missing(&self) -> Option<Error> {
+    pub(crate) fn missing(&self) -> Option<Error> {
         let made = |rank: usize| self.started[rank] + self.queue[rank].len() as u64;
         let all = 0..self.queue.len();
         let call = all.clone().map(made).min()? + 1;

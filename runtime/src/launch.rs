@@ -120,6 +120,10 @@ impl Queued {
         self.input.into_iter().chain([self.output])
     }
 
+    pub(crate) fn touches(&self, window: usize) -> bool {
+        self.views().any(|view| view.window == window)
+    }
+
     /// The views with the names that the program has for them.
     pub(crate) fn buffers(&self) -> impl Iterator<Item = (Buffer, View)> {
         let output = if self.input.is_some() { Buffer::Output } else { Buffer::Data };

@@ -23,6 +23,8 @@ mod launch;
 
 mod flight;
 
+mod graph;
+
 mod run;
 
 mod chain;
@@ -50,6 +52,7 @@ pub use driver::CudaError;
 pub use error::{CallProblem, Error, InputProblem};
 pub use explore::{Explored, explore};
 pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
+pub use graph::Graph;
 pub use kernel::{Kernel, LoadTimes};
 pub use launch::{Call, Signature};
 pub use quadrille_vgpu::{

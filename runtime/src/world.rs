@@ -309,7 +309,7 @@ impl State {
                 };
                 group.settle(id, &**gpus);
                 // A mapping may not change while a kernel runs.
-                if group.uses(rank, window) || group.is_flying() {
+                if group.uses(rank, window) || group.keeps(rank, window) || group.is_flying() {
                     return false;
                 }
                 group.free_window(&mut **gpus, rank, window);

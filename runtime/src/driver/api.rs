@@ -3,10 +3,9 @@
 
 use cudarc::driver::sys::{
     self as cuda, CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdeviceptr, CUevent,
-    CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUjit_option, CUmemAccessDesc,
-    CUmemAllocationGranularity_flags, CUmemAllocationProp, CUmemGenericAllocationHandle, CUmodule,
-    CUmulticastGranularity_flags, CUmulticastObjectProp, CUresult, CUstream, CUstreamCaptureMode,
-    CUstreamCaptureStatus,
+    CUfunction, CUgraph, CUgraphExec, CUjit_option, CUmemAccessDesc, CUmemAllocationGranularity_flags,
+    CUmemAllocationProp, CUmemGenericAllocationHandle, CUmodule, CUmulticastGranularity_flags,
+    CUmulticastObjectProp, CUresult, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
 use std::ffi::{c_char, c_void};
 
@@ -148,7 +147,6 @@ api! {
     );
     module_unload = "cuModuleUnload"(module: CUmodule);
     module_function = "cuModuleGetFunction"(function: *mut CUfunction, module: CUmodule, name: *const c_char);
-    function_attribute = "cuFuncGetAttribute"(value: *mut i32, which: CUfunction_attribute, function: CUfunction);
     occupancy = "cuOccupancyMaxActiveBlocksPerMultiprocessor"(
         blocks: *mut i32, function: CUfunction, threads: i32, shared: usize
     );

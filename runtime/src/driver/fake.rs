@@ -75,7 +75,7 @@ enum Object {
     Memory { device: usize, bytes: u64 },
     Multicast { devices: usize, added: Vec<usize>, bound: Vec<(usize, u64, u64)> },
     Range { bytes: u64 },
-    Mapping { bytes: u64, handle: u64, access: Vec<usize> },
+    Mapping { handle: u64, access: Vec<usize> },
     Host { bytes: usize, device: u64 },
     Stream { device: usize, captured: Option<Vec<Launch>> },
     Event { device: usize, recorded: bool },

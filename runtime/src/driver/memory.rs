@@ -156,10 +156,6 @@ impl Mapping {
     pub(crate) fn memory(&self) -> Option<&Arc<Physical>> {
         self.memory.as_ref()
     }
-
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
 }
 
 impl Drop for Mapping {

@@ -4,9 +4,7 @@ use super::api::symbol;
 use super::error::{CudaError, check};
 use super::{Context, Stream};
 use crate::nvrtc::Code;
-use cudarc::driver::sys::{
-    CUdevice_attribute, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult,
-};
+use cudarc::driver::sys::{CUfunction, CUjit_option, CUmodule, CUresult};
 use std::ffi::{CString, c_void};
 use std::ptr;
 use std::sync::Arc;
@@ -113,17 +111,6 @@ impl Function {
         Ok(u64::from(blocks.unsigned_abs()) * u64::from(context.device.multiprocessors()?))
     }
 
-    /// Registers a thread.
-    pub(crate) fn registers(&self) -> Result<u32, CudaError> {
-        let which = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS;
-        let mut value = 0;
-        // SAFETY: writes one integer; the kernel is alive.
-        let code =
-            unsafe { self.module.context.device.driver.api.function_attribute(&mut value, which, self.raw) };
-        check(symbol::function_attribute, code, || "asking for a kernel's registers".to_owned())?;
-        Ok(value.unsigned_abs())
-    }
-
     /// Queues it with one parameter, of these bytes.
     ///
     /// # Safety
@@ -164,11 +151,5 @@ impl Function {
                 unsafe { api.launch(self.raw, blocks, 1, 1, threads, 1, 1, 0, stream.raw, params, extra) };
             check(symbol::launch, code, doing)
         }
-    }
-
-    /// Whether its device can launch it so that all blocks are resident.
-    pub(crate) fn can_cooperate(&self) -> Result<bool, CudaError> {
-        let which = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH;
-        Ok(self.module.context.device.attribute(which)? != 0)
     }
 }

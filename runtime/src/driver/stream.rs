@@ -22,6 +22,9 @@ pub(crate) struct Stream {
 // SAFETY: a stream may be used by any thread; the driver locks it.
 unsafe impl Send for Stream {}
 
+// SAFETY: a graph that is ready to be launched may be launched by any thread, one at a time.
+unsafe impl Send for Graph {}
+
 /// `CU_STREAM_NON_BLOCKING`: it does not wait for the default stream.
 const NON_BLOCKING: u32 = 1;
 
@@ -47,10 +50,6 @@ impl Stream {
 
     pub(crate) fn raw(&self) -> CUstream {
         self.raw
-    }
-
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 
     fn doing(&self, what: &str) -> String {

@@ -120,6 +120,11 @@ fn world(ranks: u32) -> World {
 
 /// Every program of the tree.
 fn collectives() -> Vec<Collective> {
+    static FOUND: OnceLock<Vec<Collective>> = OnceLock::new();
+    FOUND.get_or_init(read_collectives).clone()
+}
+
+fn read_collectives() -> Vec<Collective> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
     for folder in ["examples", "tests/programs"] {

@@ -124,6 +124,18 @@ pub(crate) trait Gpus: fmt::Debug + Send {
     fn launch(&mut self, rank: Rank, program: &Arc<Loaded>, params: Vec<u8>, on: On)
     -> Result<bool, Trouble>;
 
+    /// From now on launches on the ranks' own streams go into a graph, where GPUs have any.
+    fn begin_capture(&mut self) -> Result<(), Error>;
+
+    /// Ends that; a number for the graph.
+    fn end_capture(&mut self) -> Result<u64, Error>;
+
+    /// Launches a graph, with calls of these groups.
+    fn replay(&mut self, graph: u64, groups: &[u64]) -> Result<(), Trouble>;
+
+    /// Forgets a graph.
+    fn forget(&mut self, graph: u64);
+
     /// Goes on with what was launched: virtual GPUs run it to its end, others look at it.
     fn progress(&mut self) -> Result<Progress, Trouble>;
 

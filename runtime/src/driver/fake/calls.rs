@@ -4,10 +4,9 @@ use super::{Fake, Object, State};
 use crate::driver::api::{Api, symbol};
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
-    CUfunction_attribute, CUgraph, CUgraphExec, CUjit_option, CUmemAccessDesc,
-    CUmemAllocationGranularity_flags, CUmemAllocationProp, CUmemGenericAllocationHandle, CUmodule,
-    CUmulticastGranularity_flags, CUmulticastObjectProp, CUresult, CUstream, CUstreamCaptureMode,
-    CUstreamCaptureStatus,
+    CUgraph, CUgraphExec, CUjit_option, CUmemAccessDesc, CUmemAllocationGranularity_flags,
+    CUmemAllocationProp, CUmemGenericAllocationHandle, CUmodule, CUmulticastGranularity_flags,
+    CUmulticastObjectProp, CUresult, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
 use quadrille_vgpu::{Launch, Module};
 use std::alloc::Layout;
@@ -431,7 +430,7 @@ impl Api for Fake {
                 }
                 _ => return Err(GONE),
             }
-            s.objects.insert(address | MAPPING, Object::Mapping { bytes, handle, access: Vec::new() });
+            s.objects.insert(address | MAPPING, Object::Mapping { handle, access: Vec::new() });
             Ok(())
         })
     }
@@ -821,13 +820,6 @@ impl Api for Fake {
         self.call(symbol::module_function, name.clone(), |s| {
             let object = Object::Function { module: number(module), name };
             unsafe { *function = s.handle(object) as CUfunction };
-            Ok(())
-        })
-    }
-
-    unsafe fn function_attribute(&self, value: *mut i32, _: CUfunction_attribute, _: CUfunction) -> CUresult {
-        self.call(symbol::function_attribute, String::new(), |_| {
-            unsafe { *value = 64 };
             Ok(())
         })
     }

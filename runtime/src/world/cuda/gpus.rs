@@ -4,7 +4,7 @@ use super::code;
 use super::heap::Heap;
 use crate::communicator::FIFOS;
 use crate::driver::{
-    Context, CudaError, Device, Driver, Event, Function, Module, Multicast, Pinned, Shape, Stream,
+    Context, CudaError, Device, Driver, Event, Function, Graph, Module, Multicast, Pinned, Shape, Stream,
 };
 use crate::error::{CallProblem, Error};
 use crate::kernel::{Binary, Loaded};
@@ -30,6 +30,9 @@ const STATUS_WORDS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct CudaGpus {
     flights: BTreeMap<(u64, u32), Flight>,
+    /// Of each rank's own stream.
+    graphs: BTreeMap<u64, Vec<Graph>>,
+    next_graph: u64,
     multicasts: Vec<Multicast>,
     heap: Heap,
     /// Status records, by address: in which memory, and its first word there.
@@ -58,6 +61,43 @@ struct Flight {
     blocks: u64,
 }
 
+/// The flight of a group's rank.
+fn flight<'a>(
+    flights: &'a mut BTreeMap<(u64, u32), Flight>,
+    key: (u64, u32),
+    context: &Arc<Context>,
+) -> Result<&'a mut Flight, CudaError> {
+    Ok(match flights.entry(key) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => {
+            let (start, end) = (Event::new(context)?, Event::new(context)?);
+            new.insert(Flight { start, end, running: false, stream: 0, blocks: 0 })
+        }
+    })
+}
+
+impl Flight {
+    /// Before a call is put on the stream: one of a communicator at a time.
+    fn begin(&mut self, stream: &Stream) -> Result<(), CudaError> {
+        self.running = self.running && !self.end.is_done()?;
+        if !self.running {
+            self.blocks = 0;
+            self.start.record(stream)
+        } else if self.stream != stream.raw() as usize {
+            stream.wait(&self.end)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Behind a call that was put on the stream.
+    fn end(&mut self, stream: &Stream) -> Result<(), CudaError> {
+        self.running = true;
+        self.stream = stream.raw() as usize;
+        self.end.record(stream)
+    }
+}
+
 impl CudaGpus {
     /// Starts the devices and reserves addresses.
     pub(super) fn new(
@@ -80,6 +120,8 @@ impl CudaGpus {
         let heap = Heap::new(driver, devices, ordinals.len() as u32)?;
         Ok(CudaGpus {
             flights: BTreeMap::new(),
+            graphs: BTreeMap::new(),
+            next_graph: 0,
             multicasts: Vec::new(),
             heap,
             status: BTreeMap::new(),
@@ -157,28 +199,13 @@ impl CudaGpus {
             unsafe { function.launch(&stream, shape, params)? };
             return Ok(true);
         }
-        let flight = match self.flights.entry((on.group, rank as u32)) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let (start, end) = (Event::new(context)?, Event::new(context)?);
-                new.insert(Flight { start, end, running: false, stream: raw as usize, blocks: 0 })
-            }
-        };
-        flight.running = flight.running && !flight.end.is_done()?;
-        if !flight.running {
-            flight.blocks = 0;
-            flight.start.record(&stream)?;
-        } else if flight.stream != raw as usize {
-            // One call of a communicator at a time.
-            stream.wait(&flight.end)?;
-        }
+        let flight = flight(&mut self.flights, (on.group, rank as u32), context)?;
+        flight.begin(&stream)?;
         // SAFETY: the parameter block is what the kernel's text says; it points to memory of the group, which is kept until
         // the call has ended, and is mapped for all devices of the world.
         unsafe { function.launch(&stream, shape, params)? };
-        flight.running = true;
-        flight.stream = raw as usize;
         flight.blocks = flight.blocks.max(shape.blocks.into());
-        flight.end.record(&stream)?;
+        flight.end(&stream)?;
         Ok(false)
     }
 
@@ -328,6 +355,51 @@ impl Gpus for CudaGpus {
         self.admit(number, program, most, on.group).map_err(Error::from)?;
         let shape = Shape { blocks: blocks as u32, threads: program.cuda.threads, cooperative: self.shared };
         Ok(self.fly(number, function, shape, &params, on).map_err(Error::from)?)
+    }
+
+    fn begin_capture(&mut self) -> Result<(), Error> {
+        for (begun, stream) in self.streams.iter().enumerate() {
+            if let Err(error) = stream.begin_capture() {
+                for stream in &self.streams[..begun] {
+                    let _ = stream.end_capture();
+                }
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn end_capture(&mut self) -> Result<u64, Error> {
+        // All of them end, whatever becomes of one.
+        let graphs: Vec<Result<Graph, CudaError>> = self.streams.iter().map(Stream::end_capture).collect();
+        let graphs = graphs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        self.next_graph += 1;
+        self.graphs.insert(self.next_graph, graphs);
+        Ok(self.next_graph)
+    }
+
+    fn replay(&mut self, graph: u64, groups: &[u64]) -> Result<(), Trouble> {
+        let CudaGpus { flights, graphs, streams, contexts, .. } = self;
+        let Some(graphs) = graphs.get(&graph) else { return Ok(()) };
+        for (rank, graph) in graphs.iter().enumerate() {
+            let stream = &streams[rank];
+            let mut launch = || -> Result<(), CudaError> {
+                for &group in groups {
+                    flight(flights, (group, rank as u32), &contexts[rank])?.begin(stream)?;
+                }
+                graph.launch(stream)?;
+                for &group in groups {
+                    flight(flights, (group, rank as u32), &contexts[rank])?.end(stream)?;
+                }
+                Ok(())
+            };
+            launch().map_err(Error::from)?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, graph: u64) {
+        self.graphs.remove(&graph);
     }
 
     fn progress(&mut self) -> Result<Progress, Trouble> {
