@@ -87,9 +87,8 @@ impl Graph {
     pub fn launch(&self) -> Result<(), Error> {
         let mut state = self.shared.lock();
         for (id, _) in &self.calls {
-            match &state.groups.get(id).ok_or(Error::NoGroup)?.failed {
-                Some(failure) => return Err(Error::Poisoned(failure.clone())),
-                None => {}
+            if let Some(failure) = &state.groups.get(id).ok_or(Error::NoGroup)?.failed {
+                return Err(Error::Poisoned(failure.clone()));
             }
         }
         self.shared.reported(&mut state)?;

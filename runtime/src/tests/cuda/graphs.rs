@@ -128,8 +128,8 @@ fn calls_follow_what_is_on_the_callers_stream() {
     };
     assert!(matches!(problems[..], [CallProblem::ForeignStream { device: 0 }]), "{problems:?}");
     // Captured by the caller.
-    for rank in 0..2 {
-        streams[rank].begin_capture().unwrap();
+    for (rank, stream) in streams.iter().enumerate() {
+        stream.begin_capture().unwrap();
         doubling.kernels[rank].enqueue_with(call(rank), raw(rank)).unwrap();
     }
     let graphs: Vec<_> = streams.iter().map(|stream| stream.end_capture().unwrap()).collect();

@@ -100,7 +100,7 @@ fn a_multicast_object_has_all_devices_before_it_binds_and_ends_before_the_memory
     let launch = at(symbol::launch);
     assert!(at(symbol::module_load) < launch);
     let late = |name: &&str| [symbol::mem_create, symbol::mem_map, symbol::module_load].contains(name);
-    assert!(!names[launch..].iter().any(|name| late(&name)), "{names:?}");
+    assert!(!names[launch..].iter().any(late), "{names:?}");
     let from = fake.calls().len();
     drop((session, world));
     let names = made(&fake, from);
