@@ -31,6 +31,8 @@ mod chain;
 
 mod explore;
 
+mod survey;
+
 mod timeline;
 
 mod number;
@@ -60,5 +62,6 @@ pub use quadrille_vgpu::{
     Picoseconds, Policy, Stale, Topology, Waits,
 };
 pub use run::{Batch, Job, Run, Session};
+pub use survey::{Gpu, PeerLink, Survey, survey};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
-pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};
+pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Measured, Options, Statistics, World, gpus};
