@@ -17,6 +17,8 @@ mod world;
 
 mod communicator;
 
+mod argument;
+
 mod kernel;
 
 mod launch;
@@ -48,6 +50,7 @@ mod error;
 #[cfg(test)]
 mod tests;
 
+pub use argument::{Argument, Plain};
 pub use bandwidth::Bandwidth;
 pub use communicator::{Communicator, Window};
 pub use driver::CudaError;

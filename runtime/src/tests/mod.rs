@@ -5,6 +5,7 @@ mod cuda;
 mod failures;
 mod memory;
 mod mutants;
+mod plain;
 
 use crate::communicator::Communicator;
 use crate::data::{Message, Pattern};
@@ -73,6 +74,7 @@ impl Gather {
         });
         Cuda {
             staged: false,
+            reaches_peers: true,
             multicast: false,
             tiles: None,
             entry: entry.to_owned(),
