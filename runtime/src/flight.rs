@@ -241,6 +241,9 @@ impl Group {
         if call.program.cuda.multicast {
             for index in call.views().filter_map(View::window) {
                 let slot = &mut self.windows[index];
+                if slot.registered.contains(&true) {
+                    return Err(Error::NoMulticast { window: index });
+                }
                 // Where a rank has no memory of a window, no program reaches all ranks' through the switch.
                 let members: Option<Vec<u64>> = slot.addresses.iter().copied().collect();
                 if let (None, Some(members)) = (slot.multicast, members) {

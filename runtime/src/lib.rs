@@ -50,6 +50,9 @@ mod error;
 #[cfg(test)]
 mod tests;
 
+/// Streams and slices of this version of cudarc are what calls take.
+pub use cudarc;
+
 pub use argument::{Argument, Plain};
 pub use bandwidth::Bandwidth;
 pub use communicator::{Communicator, Window};

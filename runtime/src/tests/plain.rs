@@ -99,3 +99,50 @@ fn plain_buffers_that_overlap_are_refused() {
     let Err(Error::Call { problems, .. }) = result else { panic!("{result:?}") };
     assert!(matches!(problems[..], [CallProblem::Overlap { .. }]), "{problems:?}");
 }
+
+#[test]
+fn registered_memory_is_a_window_and_is_not_freed() {
+    for fake in [None, Some(Fake::new(2))] {
+        let world = match &fake {
+            None => World::virtual_gpus_with(2, options()).unwrap(),
+            Some(fake) => super::cuda::world(fake, 2),
+        };
+        // Memory of one group, in the hands of another.
+        let (owners, users) = (world.communicators().unwrap(), world.communicators().unwrap());
+        let owned: Vec<Window> = owners.iter().map(|c| c.alloc(4 * COUNT).unwrap()).collect();
+        owned.iter().for_each(|window| window.write(&bytes(1.0)).unwrap());
+        // SAFETY: the memory is a window's, which outlives this one.
+        let register = |(user, window): (&Communicator, &Window)| unsafe {
+            user.register(window.address(), window.len())
+        };
+        let windows: Vec<Window> = users.iter().zip(&owned).map(|pair| register(pair).unwrap()).collect();
+        for (kernel, window) in load(&users, None).iter().zip(&windows) {
+            kernel.enqueue(Call::in_place(window, COUNT)).unwrap();
+        }
+        world.synchronize().unwrap();
+        drop((windows, users));
+        for window in &owned {
+            assert!(window.read().unwrap() == bytes(2.0));
+        }
+        drop((owned, owners, world));
+        if let Some(fake) = &fake {
+            super::cuda::clean(fake);
+        }
+    }
+}
+
+#[test]
+fn registered_memory_has_no_multicast_address() {
+    let world = World::virtual_gpus_with(2, options()).unwrap();
+    let (owners, users) = (world.communicators().unwrap(), world.communicators().unwrap());
+    let program = named("multimem_one_shot_all_reduce");
+    for (owner, user) in owners.iter().zip(&users) {
+        let kernel = user.load(&program, DType::Bf16, RedOp::Sum).unwrap();
+        let [input, output] = [(); 2].map(|()| owner.alloc_zeroed(64).unwrap());
+        // SAFETY: the memory is a window's, and nothing runs.
+        let [input, output] =
+            [input, output].map(|window| unsafe { user.register(window.address(), 64) }.unwrap());
+        kernel.enqueue(Call::out_of_place(&input, &output, 32)).unwrap();
+    }
+    assert!(matches!(world.synchronize(), Err(Error::NoMulticast { window: 0 })));
+}
