@@ -7,12 +7,14 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::launch::Queued;
 use crate::world::{Freed, Shared, State};
+use quadrille_compiler::abi::StatusRecord;
 use quadrille_compiler::ids::Rank;
 use quadrille_vgpu::Fault;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 /// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -59,6 +61,10 @@ pub(crate) struct Group {
     pub(crate) counters: Vec<u64>,
     /// Address of each rank's status record.
     pub(crate) status: Vec<u64>,
+    /// Address of each rank's abort word; 0 where waits are not bounded.
+    pub(crate) abort: Vec<u64>,
+    /// Nanoseconds that a wait may take; 0 for no bound.
+    pub(crate) patience: u64,
     /// Address of each rank's FIFO region; 0 until a program needs them.
     pub(crate) fifos: Vec<u64>,
     pub(crate) scratch: Scratch,
@@ -282,12 +288,17 @@ impl GroupHandle {
 
 impl Group {
     /// A group whose counters and status records have been allocated.
-    pub(crate) fn new(counters: Vec<u64>, status: Vec<u64>) -> Group {
+    pub(crate) fn new(counters: Vec<u64>, status: Vec<u64>, patience: Option<Duration>) -> Group {
         let ranks = counters.len();
+        let abort = |&record: &u64| if patience.is_some() { record + StatusRecord::ABORT_OFFSET } else { 0 };
+        // Half of what the clock counts: a deadline never wraps.
+        let nanoseconds = |patience: Duration| patience.as_nanos().clamp(1, i64::MAX as u128) as u64;
         Group {
             failed: None,
             counters,
+            abort: status.iter().map(abort).collect(),
             status,
+            patience: patience.map_or(0, nanoseconds),
             fifos: vec![0; ranks],
             scratch: Scratch { bytes: 0, addresses: vec![0; ranks] },
             windows: Vec::new(),

@@ -11,7 +11,7 @@ use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_vgpu::Fault;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 /// The arguments of one rank's call. A unit has `count` elements (the `count` of NCCL's call of the kind); how many
 /// units a buffer has follows from the kind. The same views of the same windows are due on every rank.
@@ -174,8 +174,8 @@ impl Queued {
             rank: Rank(rank as u32),
             count: self.count,
             hash: self.hash(),
-            spin_limit: 0,
-            abort: 0,
+            patience: group.patience,
+            abort: group.abort[rank],
             status: group.status[rank],
             multicast_input: self.input.unwrap_or(self.output).multicast(&group.windows),
             multicast_output: self.output.multicast(&group.windows),
@@ -280,24 +280,37 @@ impl Shared {
         let mut state = self.lock();
         state.reserve(&self.fifo_layout())?;
         let batches = state.take_ready();
+        self.finish(state, &batches)
+    }
+
+    /// Runs every call of every rank, as on GPUs that do not wait for each other before a launch.
+    #[cfg(test)]
+    pub(crate) fn synchronize_alone(&self) -> Result<Statistics, Error> {
+        let mut state = self.lock();
+        state.reserve(&self.fifo_layout())?;
+        let all = |group: &mut Group| group.queue.iter_mut().map(|queue| queue.drain(..).collect()).collect();
+        let batches: Vec<Batch> =
+            state.groups.iter_mut().map(|(&id, group)| Batch { group: id, calls: all(group) }).collect();
+        self.finish(state, &batches)
+    }
+
+    fn finish(&self, mut state: MutexGuard<'_, State>, batches: &[Batch]) -> Result<Statistics, Error> {
         let statistics = if batches.is_empty() {
             Statistics::default()
         } else {
-            let (record, fault) = match state.execute(&batches) {
-                Ok(Some(statistics)) => (None, Ok(statistics)),
-                Ok(None) => (state.record(&batches), Err(None)),
-                Err(fault) => (state.record(&batches), Err(Some(fault))),
-            };
-            match fault {
-                Ok(statistics) => statistics,
-                Err(fault) => {
+            let outcome = state.execute(batches);
+            let records = state.records(batches);
+            match outcome {
+                Ok(Some(statistics)) if records.is_empty() => statistics,
+                outcome => {
                     let layouts = (self.counter_layout(), self.fifo_layout());
-                    let failure = failure::explain(layouts, &batches, record, fault);
+                    let failure =
+                        failure::explain(layouts, self.patience(), batches, &records, outcome.err());
                     return Err(Error::Failed(state.fail(failure)));
                 }
             }
         };
-        for batch in &batches {
+        for batch in batches {
             if let Some(group) = state.groups.get_mut(&batch.group) {
                 group.done += batch.calls.first().map_or(0, Vec::len) as u64;
             }
@@ -372,14 +385,18 @@ impl State {
         self.gpus.run()
     }
 
-    /// The first status record that is not empty, and the index of its batch.
-    fn record(&self, batches: &[Batch]) -> Option<(usize, StatusRecord)> {
-        batches.iter().enumerate().find_map(|(i, batch)| {
-            let group = self.groups.get(&batch.group)?;
-            let read = |&address: &u64| self.gpus.read(address, StatusRecord::BYTES).ok();
-            let mut records = group.status.iter().filter_map(read);
-            Some((i, records.find_map(|bytes| StatusRecord::decode(&bytes))?))
-        })
+    /// The status records that are not empty, each with the index of its batch.
+    fn records(&self, batches: &[Batch]) -> Vec<(usize, StatusRecord)> {
+        let mut records = Vec::new();
+        for (index, batch) in batches.iter().enumerate() {
+            let group = self.groups.get(&batch.group);
+            for &address in group.iter().flat_map(|group| &group.status) {
+                let bytes = self.gpus.read(address, StatusRecord::BYTES).ok();
+                let record = bytes.and_then(|bytes| StatusRecord::decode(&bytes));
+                records.extend(record.map(|record| (index, record)));
+            }
+        }
+        records
     }
 }
 

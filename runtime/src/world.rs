@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Ranks whose addresses fit the 4096 bytes of a kernel's parameters: 56 bytes, and four tables of 8 bytes a rank.
 pub const MOST_RANKS: u32 = (4096 - 56) / 32;
@@ -52,6 +53,10 @@ pub struct Options {
     pub counted: u64,
     /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
     pub instruction_limit: Option<u64>,
+    /// How long one wait of a kernel may take until it gives up; `None` for no bound: then virtual GPUs tell what waits for
+    /// ever by its never changing ([`crate::Cause::Hang`]). Their time is that of their clock, else a warp's instruction
+    /// takes 2 ns, one after the other.
+    pub patience: Option<Duration>,
     /// The architecture that kernels are compiled for; virtual GPUs execute the PTX of any.
     pub arch: Arch,
 }
@@ -66,6 +71,7 @@ impl Default for Options {
             widths: Widths::default(),
             counted: 0,
             instruction_limit: None,
+            patience: None,
             arch: Arch { number: 90, features: Features::Common },
         }
     }
@@ -200,14 +206,16 @@ impl World {
                 state.gpus.write(region, &layout.counted(counted, &widths))?;
             }
             counters.push(region);
-            let record = state.gpus.alloc(rank, StatusRecord::BYTES, 32, "status record", true)?;
-            // The code is stored last.
-            state.gpus.watch(record + StatusRecord::CODE_OFFSET, 4);
+            let record = state.gpus.alloc(rank, StatusRecord::BYTES, 64, "status record", true)?;
+            if self.shared.options.patience.is_none() {
+                // The code is stored last. Where waits are bounded, kernels end by themselves.
+                state.gpus.watch(record + StatusRecord::CODE_OFFSET, 4);
+            }
             status.push(record);
         }
         let id = state.next;
         state.next += 1;
-        state.groups.insert(id, Group::new(counters, status));
+        state.groups.insert(id, Group::new(counters, status, self.shared.options.patience));
         let group = Arc::new(GroupHandle { shared: self.shared.clone(), id });
         let ranks = (0..self.ranks()).map(Rank);
         Ok(ranks.map(|rank| Communicator { group: group.clone(), rank }).collect())
@@ -233,6 +241,10 @@ impl Shared {
         // `multimem` is of sm_90 (PTX ISA).
         let multicast = self.options.arch.number >= 90;
         Domain { block_cap: self.options.block_cap, multicast, ..Domain::full_mesh(self.ranks) }
+    }
+
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        self.options.patience
     }
 
     pub(crate) fn widths(&self) -> Widths {

@@ -4,6 +4,7 @@ mod calls;
 mod failures;
 mod memory;
 mod mutants;
+mod waits;
 
 use crate::communicator::Communicator;
 use crate::data::{Message, Pattern};
@@ -11,9 +12,13 @@ use crate::kernel::Kernel;
 use crate::nvrtc;
 use crate::run::{Prepared, Session};
 use crate::world::{Options, World};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::{Cuda, Line};
 use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 const CAP: u32 = 2;
@@ -112,4 +117,38 @@ impl Gather {
 fn world(ranks: u32) -> World {
     let options = Options { block_cap: CAP, ..Options::default() };
     World::virtual_gpus_with(ranks, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every program of the tree.
+fn collectives() -> Vec<Collective> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for folder in ["examples", "tests/programs"] {
+        let mut files: Vec<PathBuf> =
+            root.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+        files.sort();
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            found.extend(quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap());
+        }
+    }
+    found
+}
+
+/// The program of that name, moved by a protocol through slots where one is given, by so many blocks.
+fn collective(name: &str, staged: Option<Protocol>, blocks: Option<u32>) -> Collective {
+    let found = collectives().into_iter().find(|collective| collective.name == name);
+    let mut collective = found.unwrap_or_else(|| panic!("there is no program {name}"));
+    if let Some(protocol) = staged {
+        fn given<T>(value: T) -> Option<Given<T>> {
+            Some(Given { value, loc: Loc::default() })
+        }
+        let how = How { transport: given(Transport::Staged), protocol: given(protocol) };
+        let blocks = blocks.and_then(given);
+        collective.schedules = vec![ScheduleOptions { how, blocks, ..collective.options() }];
+        collective.chosen = 0;
+        collective.name = format!("{name} {protocol}");
+    }
+    collective
 }

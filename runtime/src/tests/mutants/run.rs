@@ -9,19 +9,17 @@ use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::nvrtc;
 use crate::run::Session;
-use crate::tests::provide;
+use crate::tests::{collective, collectives, provide};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::kind::Shape;
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::Protocol;
 use quadrille_compiler::widths::Widths;
 use quadrille_vgpu::{Check, Fault, Policy};
-use std::path::{Path, PathBuf};
 
 /// How a mutant was caught.
 pub(super) type Verdict = String;
@@ -62,18 +60,7 @@ impl Program {
     /// The program of the file of that name, moved by a protocol through slots where one is given. Then calls go through a
     /// round of flags, and more than once through all slots.
     pub(super) fn new(name: &str, ranks: u32, staged: Option<Protocol>, blocks: Option<u32>) -> Program {
-        let found = collectives().into_iter().find(|collective| collective.name == name);
-        let mut collective = found.unwrap_or_else(|| panic!("there is no program {name}"));
-        if let Some(protocol) = staged {
-            fn given<T>(value: T) -> Option<Given<T>> {
-                Some(Given { value, loc: Loc::default() })
-            }
-            let how = How { transport: given(Transport::Staged), protocol: given(protocol) };
-            let blocks = blocks.and_then(given);
-            collective.schedules = vec![ScheduleOptions { how, blocks, ..collective.options() }];
-            collective.chosen = 0;
-            collective.name = format!("{name} {protocol}");
-        }
+        let collective = collective(name, staged, blocks);
         let found = match staged {
             None => Self::of(&collective, ranks),
             Some(_) => {
@@ -225,23 +212,6 @@ impl Program {
 /// than there are slots, small ones until flags come again, and large ones where lines may have been left.
 fn round() -> Vec<u64> {
     [vec![333; 9], vec![1; 30], vec![333; 3]].concat()
-}
-
-/// Every program of the tree.
-fn collectives() -> Vec<Collective> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut found = Vec::new();
-    for folder in ["examples", "tests/programs"] {
-        let mut files: Vec<PathBuf> =
-            root.join(folder).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
-        files.sort();
-        for file in files {
-            let text = std::fs::read_to_string(&file).unwrap();
-            found.extend(quadrille_dsl::parse_file(&file.to_string_lossy(), &text).unwrap());
-        }
-    }
-    found
 }
 
 fn verdict(error: &Error) -> Verdict {
