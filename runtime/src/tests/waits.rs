@@ -5,7 +5,7 @@ use super::{collective, provide};
 use crate::communicator::Window;
 use crate::data::{Message, Pattern};
 use crate::error::Error;
-use crate::failure::{Cause, Failure};
+use crate::failure::{Awaited, Cause, Failure};
 use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::nvrtc;
@@ -14,10 +14,10 @@ use crate::world::{Options, World};
 use quadrille_compiler::abi::{CounterKind, CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Place, Rank};
+use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::widths::Widths;
-use quadrille_vgpu::{Check, Policy};
+use quadrille_vgpu::{Check, ClockOptions, Policy, Topology};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,17 +104,14 @@ fn records(session: &Session) -> Vec<Option<StatusRecord>> {
     status.iter().map(read).collect()
 }
 
-/// Words of a rank's counter region, by part, counter and peer's place, that are not zero.
-fn counters(session: &Session, rank: usize) -> Vec<(CounterPart, CounterKind, Place)> {
+/// What words of a rank's counter region are not zero: part, counter, the peer's place, and the own block.
+fn counters(session: &Session, rank: usize) -> Vec<(CounterPart, CounterKind, Place, ThreadBlock)> {
     let group = &session.communicators()[0].group;
     let layout = group.shared.counter_layout();
     let state = group.shared.lock();
     let region = state.gpus.read(state.groups[&group.id].counters[rank], layout.bytes()).unwrap();
     let words = region.chunks_exact(8).zip((0..).step_by(8)).filter(|(word, _)| word.iter().any(|&b| b != 0));
-    words
-        .map(|(_, offset)| layout.describe(offset).unwrap())
-        .map(|(part, kind, peer, _)| (part, kind, peer))
-        .collect()
+    words.map(|(_, offset)| layout.describe(offset).unwrap()).collect()
 }
 
 /// What a FIFO holds after its first slot.
@@ -171,7 +168,9 @@ fn a_rank_that_never_starts_is_named() {
             assert_eq!(chain[..], [at.rank, Rank(missing as u32)], "{context}: {failure}");
             assert_eq!(waits_for.peer(), Some(Rank(missing as u32)), "{context}");
             let statement = at.statement.as_deref().unwrap_or_default();
-            assert!(statement.contains("] = ") || statement.contains("] += "), "{context}: {statement}");
+            let at_end = statement == "the wait for peers at the end of the call";
+            let before = statement.contains("] = ") || statement.contains("] += ");
+            assert!(before || at_end, "{context}: {statement}");
             let text = failure.to_string();
             assert!(text.contains(&format!("rank {missing} is missing")), "{context}: {text}");
             assert!(text.contains(&format!("enqueue the call on rank {missing}, too")), "{context}: {text}");
@@ -184,33 +183,67 @@ fn a_rank_that_never_starts_is_named() {
                     records[rank].unwrap_or_else(|| panic!("{context}: rank {rank} gave up silently"));
                 assert_eq!((record.code, record.rank as usize), (StatusRecord::TIMEOUT, rank), "{context}");
             }
-            published_nothing(&session, at.rank, staged, &context);
+            let waiting = Place { rank: at.rank, block: at.block };
+            if !at_end {
+                published_nothing(&session, waiting, staged, &context);
+            }
+            if let Awaited::Signal { kind, from } = *waits_for {
+                let counted = counters(&session, waiting.rank.0 as usize);
+                let counted = counted.contains(&(CounterPart::Expected, kind, from, waiting.block));
+                assert!(!counted, "{context}: {waiting} has counted what it has not seen");
+            }
             untouched(&session, &windows);
             recovers(&world, &collective);
         }
     }
 }
 
-/// A rank whose first wait has failed has told others nothing but its start, or what needs nobody else.
-fn published_nothing(session: &Session, waiting: Rank, staged: Option<Protocol>, context: &str) {
-    for rank in (0..RANKS as usize).filter(|&rank| rank != waiting.0 as usize) {
+/// A block whose first wait has failed has told others nothing but its start, or what needs nobody else; and what it has not
+/// seen, it does not count.
+fn published_nothing(session: &Session, waiting: Place, staged: Option<Protocol>, context: &str) {
+    for rank in (0..RANKS as usize).filter(|&rank| rank != waiting.rank.0 as usize) {
         match staged {
             None => {
-                let told = counters(session, rank).into_iter().find(|(part, kind, peer)| {
-                    (*part, *kind, peer.rank) == (CounterPart::Flag, CounterKind::Data, waiting)
+                let told = counters(session, rank).into_iter().find(|(part, kind, peer, _)| {
+                    (*part, *kind, *peer) == (CounterPart::Flag, CounterKind::Data, waiting)
                 });
                 assert_eq!(told, None, "{context}: rank {rank} was signalled");
             }
             Some(protocol) => {
-                let slots = later_slots(session, rank, waiting.0, protocol);
+                let slots = later_slots(session, rank, waiting.rank.0, protocol);
                 assert!(slots.iter().all(|&byte| byte == 0), "{context}: rank {rank} was sent to");
             }
         }
     }
-    // What was not seen is not counted.
-    let counted = counters(session, waiting.0 as usize);
-    let counted = counted.iter().find(|(part, ..)| *part != CounterPart::Flag);
-    assert_eq!(counted, None, "{context}: rank {} has closed its counters", waiting.0);
+    let counted = counters(session, waiting.rank.0 as usize);
+    let counted = counted
+        .into_iter()
+        .find(|&(part, _, _, own)| part != CounterPart::Flag && (staged.is_some() || own == waiting.block));
+    assert_eq!(counted, None, "{context}: {waiting} has closed its counters");
+}
+
+/// Time goes on while all wait: by a seed always in the same way, and by a virtual clock.
+#[test]
+fn the_clock_of_virtual_gpus_goes_on_in_waits() {
+    for (name, staged) in CASES {
+        let collective = collective(name, staged, None);
+        let run = |world: &World| {
+            let session = world.session().unwrap();
+            let (call, ..) = prepare(&session, &collective, COUNT);
+            (1..RANKS as usize).for_each(|rank| call.enqueue(rank).unwrap());
+            let failure = failure(session.synchronize_alone());
+            assert!(matches!(failure.cause, Cause::TimedOut { .. }), "{}: {failure}", collective.name);
+            (failure.to_string(), records(&session))
+        };
+        for options in ways(SHORT).into_iter().filter(|options| options.seed.is_some()) {
+            let (world, _) = session(options);
+            assert_eq!(run(&world), run(&world), "{}", collective.name);
+        }
+        let (world, _) = session(Options { check: None, ..ways(SHORT)[1] });
+        let clock = ClockOptions { topology: Topology::hgx_h200(), timeline: false };
+        let clocked = world.with_clock(clock).unwrap();
+        assert_eq!(run(&clocked), run(&clocked), "{}", collective.name);
+    }
 }
 
 /// A chain of waits is followed to its end, wherever it begins.
@@ -236,14 +269,14 @@ fn a_rank_that_starts_late_is_waited_for() {
         for (options, late) in ways(LONG).into_iter().zip([1, 0, 3]) {
             let enqueue = |session: &Session| {
                 let copy = crate::chain::copy();
-                let communicator = &session.communicators()[late];
                 let copies =
                     session.communicators().iter().map(|c| c.load(copy, DType::U8, RedOp::Sum).unwrap());
                 let copies: Vec<_> = copies.collect();
                 // Byte by byte, as they lie differently.
-                let from = communicator.alloc_zeroed(BYTES + 1).unwrap().slice(1..BYTES + 1).unwrap();
-                let to = communicator.alloc_zeroed(BYTES).unwrap();
-                copies[late].enqueue(Call::out_of_place(&from, &to, BYTES)).unwrap();
+                let windows = session.communicators().iter().map(|c| c.alloc_zeroed(2 * BYTES + 1).unwrap());
+                let windows: Vec<Window> = windows.collect();
+                let part = |from: u64| windows[late].slice(from..from + BYTES).unwrap();
+                copies[late].enqueue(Call::out_of_place(&part(0), &part(BYTES + 1), BYTES)).unwrap();
                 let (call, expected, message) = prepare(session, &collective, COUNT);
                 (0..RANKS as usize).for_each(|rank| call.enqueue(rank).unwrap());
                 (call, expected, message)
@@ -298,7 +331,7 @@ fn differs(options: Options, collective: &Collective, other: &Collective, unlike
             .shape
             .buffers()
             .iter()
-            .filter(|&&buffer| buffer != quadrille_compiler::ids::Buffer::Scratch)
+            .filter(|&&buffer| buffer != Buffer::Scratch)
             .map(|&buffer| {
                 let units = u64::from(program.shape.units(buffer, Rank(rank as u32)));
                 communicator.alloc_zeroed(most).unwrap().slice(0..units * count * 4).unwrap()
@@ -308,7 +341,7 @@ fn differs(options: Options, collective: &Collective, other: &Collective, unlike
             [data] => Call::in_place(data, count),
             views => Call::out_of_place(&views[0], &views[1], count),
         };
-        kernel.enqueue(call).unwrap();
+        kernel.enqueue(call).unwrap_or_else(|error| panic!("{}, {unlike:?}: {error}", collective.name));
     }
     let failure = failure(session.synchronize_alone());
     let context = format!("{}, {unlike:?}, seed {:?}: {failure}", collective.name, options.seed);
@@ -322,7 +355,8 @@ fn differs(options: Options, collective: &Collective, other: &Collective, unlike
 #[test]
 fn a_rank_that_calls_something_else_is_named() {
     for (name, staged) in CASES {
-        let (one, other) = (collective(name, staged, None), collective("two_shot_all_reduce", staged, None));
+        let other = if name.ends_with("all_to_all") { "bruck_all_to_all" } else { "two_shot_all_reduce" };
+        let (one, other) = (collective(name, staged, None), collective(other, staged, None));
         for options in ways(SHORT) {
             for unlike in [Unlike::Count, Unlike::Type, Unlike::Program] {
                 if unlike == Unlike::Program && one.in_place != other.in_place {
