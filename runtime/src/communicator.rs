@@ -6,15 +6,14 @@
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::launch::Queued;
-use crate::world::{Freed, Shared, State};
-use quadrille_compiler::abi::StatusRecord;
+use crate::world::{Freed, Gpus, Options, Place, Shared, State, Trouble};
+use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::ids::Rank;
 use quadrille_vgpu::Fault;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
-use std::time::Duration;
 
 /// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -57,30 +56,40 @@ pub(crate) struct GroupHandle {
 pub(crate) struct Group {
     /// The failure that ended it.
     pub(crate) failed: Option<Arc<Failure>>,
-    /// Address of each rank's counter region.
-    pub(crate) counters: Vec<u64>,
+    /// Each rank's counter region.
+    pub(crate) counters: Symmetric,
     /// Address of each rank's status record.
     pub(crate) status: Vec<u64>,
     /// Address of each rank's abort word; 0 where waits are not bounded.
     pub(crate) abort: Vec<u64>,
     /// Nanoseconds that a wait may take; 0 for no bound.
     pub(crate) patience: u64,
-    /// Address of each rank's FIFO region; 0 until a program needs them.
-    pub(crate) fifos: Vec<u64>,
-    pub(crate) scratch: Scratch,
+    /// Each rank's FIFO region; none until a program needs them.
+    pub(crate) fifos: Symmetric,
+    /// Memory that programs use while a call runs; what it holds does not outlive the call.
+    pub(crate) scratch: Symmetric,
+    /// Scratch that was too small, and that captured calls use.
+    pub(crate) outgrown: Vec<Symmetric>,
     pub(crate) windows: Vec<Slot>,
     /// Allocations of each rank so far.
     pub(crate) allocated: Vec<usize>,
-    /// Calls of each rank that have not run.
+    /// Calls of each rank that have not started.
     pub(crate) queue: Vec<VecDeque<Queued>>,
-    /// Calls that have run on every rank.
-    pub(crate) done: u64,
+    /// Calls of each rank that have started and may still run.
+    pub(crate) flying: Vec<VecDeque<Queued>>,
+    /// Calls of each rank that went into a graph, which may be launched at any time.
+    pub(crate) captured: Vec<Vec<Queued>>,
+    /// Calls that each rank has started.
+    pub(crate) started: Vec<u64>,
+    /// The last one of them.
+    pub(crate) latest: Option<Queued>,
 }
 
-/// Memory that programs use while a call runs, equally much on every rank; what it holds does not outlive the call.
+/// Memory of equal size at the same place on every rank.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub(crate) struct Symmetric {
     pub(crate) bytes: u64,
+    place: Option<Place>,
     /// Of each rank; 0 where there is none.
     pub(crate) addresses: Vec<u64>,
 }
@@ -92,8 +101,12 @@ pub(crate) struct Slot {
     pub(crate) offset: u64,
     /// The first rank that allocated it.
     first: Rank,
-    /// Each rank's memory; `None` where the rank has not allocated it, or it is empty.
+    /// Where it lies; `None` where it is empty.
+    place: Option<Place>,
+    /// Each rank's memory; `None` where the rank has not allocated it, or it is empty, or freed.
     pub(crate) addresses: Vec<Option<u64>>,
+    /// Ranks that have freed it.
+    freed: usize,
     /// The address of all of them, once a call has needed it.
     pub(crate) multicast: Option<u64>,
 }
@@ -132,7 +145,8 @@ impl Communicator {
     /// error on virtual GPUs, for the host and for kernels.
     ///
     /// # Errors
-    /// [`Error::AllocSize`] where another rank's memory of the same window has another size.
+    /// [`Error::AllocSize`] where another rank's memory of the same window has another size, [`Error::InFlight`] where
+    /// calls run, [`Error::Machine`] or [`Error::Cuda`] where there is no memory.
     pub fn alloc(&self, bytes: u64) -> Result<Window, Error> {
         self.alloc_with(bytes, false)
     }
@@ -145,31 +159,32 @@ impl Communicator {
     fn alloc_with(&self, bytes: u64, zeroed: bool) -> Result<Window, Error> {
         let rank = self.rank.0 as usize;
         let mut state = self.group.shared.lock();
+        self.group.live(&mut state.groups)?;
+        state.quiet("allocate a window")?;
         let State { gpus, groups, .. } = &mut *state;
         let group = self.group.live(groups)?;
         let index = group.allocated[rank];
-        if let Some(slot) = group.windows.get(index)
-            && slot.bytes != bytes
-        {
-            let (peer, peer_bytes) = (slot.first, slot.bytes);
-            return Err(Error::AllocSize { index, rank: self.rank, bytes, peer, peer_bytes });
-        }
-        let address = if bytes == 0 {
-            None
-        } else {
-            Some(gpus.alloc(self.rank, bytes, ALIGNMENT, &window_label(index), zeroed)?)
-        };
         if index == group.windows.len() {
             let offset = group.windows.last().map_or(0, |last| last.offset + last.bytes.max(1));
             group.windows.push(Slot {
                 bytes,
                 offset: offset.next_multiple_of(ALIGNMENT),
                 first: self.rank,
+                place: if bytes == 0 { None } else { Some(gpus.reserve(bytes)?) },
                 addresses: vec![None; group.allocated.len()],
+                freed: 0,
                 multicast: None,
             });
         }
         let slot = &mut group.windows[index];
+        if slot.bytes != bytes {
+            let (peer, peer_bytes) = (slot.first, slot.bytes);
+            return Err(Error::AllocSize { index, rank: self.rank, bytes, peer, peer_bytes });
+        }
+        let address = match slot.place {
+            Some(place) => Some(gpus.alloc((self.rank, place), bytes, &window_label(index), zeroed)?),
+            None => None,
+        };
         slot.addresses[rank] = address;
         group.allocated[rank] += 1;
         let memory = Memory {
@@ -203,6 +218,11 @@ impl Window {
     /// the same window.
     pub fn offset(&self) -> u64 {
         self.memory.offset + self.range.start
+    }
+
+    /// Its address on the GPUs of this process: kernels of every rank reach it there. 0 where it has no bytes.
+    pub fn address(&self) -> u64 {
+        if self.is_empty() { 0 } else { self.memory.address + self.range.start }
     }
 
     /// The bytes `range` of this view.
@@ -243,8 +263,8 @@ impl Window {
         if self.is_empty() {
             return Ok(Vec::new());
         }
-        state.gpus.read(self.address(), self.len()).map_err(|fault| match fault {
-            Fault::Uninitialized(_) => {
+        state.gpus.read(self.address(), self.len()).map_err(|trouble| match trouble {
+            Trouble::Fault(Fault::Uninitialized(_)) => {
                 let (rank, window) = (self.memory.rank, self.memory.index);
                 // The most bytes that can be read: all written.
                 let (mut written, mut end) = (0, self.len());
@@ -255,12 +275,8 @@ impl Window {
                 }
                 Error::Unwritten { rank, window, offset: self.range.start + written }
             }
-            fault => Error::Machine(Box::new(fault)),
+            trouble => trouble.into(),
         })
-    }
-
-    fn address(&self) -> u64 {
-        self.memory.address + self.range.start
     }
 
     /// The state, if no call that has not run uses the window.
@@ -268,7 +284,11 @@ impl Window {
         let (rank, window) = (self.memory.rank, self.memory.index);
         let group = &self.memory.group;
         let mut state = group.shared.lock();
-        if group.live(&mut state.groups)?.uses(rank, window) {
+        let State { gpus, groups, .. } = &mut *state;
+        let id = group.id;
+        let group = group.live(groups)?;
+        group.settle(id, &**gpus);
+        if group.uses(rank, window) {
             return Err(Error::Busy { rank, window });
         }
         Ok(state)
@@ -287,41 +307,176 @@ impl GroupHandle {
 }
 
 impl Group {
-    /// A group whose counters and status records have been allocated.
-    pub(crate) fn new(counters: Vec<u64>, status: Vec<u64>, patience: Option<Duration>) -> Group {
-        let ranks = counters.len();
-        let abort = |&record: &u64| if patience.is_some() { record + StatusRecord::ABORT_OFFSET } else { 0 };
-        // Half of what the clock counts: a deadline never wraps.
-        let nanoseconds = |patience: Duration| patience.as_nanos().clamp(1, i64::MAX as u128) as u64;
-        Group {
+    /// A group with counters and status records.
+    pub(crate) fn new(gpus: &mut dyn Gpus, shared: &Shared) -> Result<Group, Error> {
+        let ranks = shared.ranks();
+        let Options { counted, widths, .. } = *shared.options();
+        let layout = shared.counter_layout();
+        let mut group = Group {
             failed: None,
-            counters,
-            abort: status.iter().map(abort).collect(),
-            status,
-            patience: patience.map_or(0, nanoseconds),
-            fifos: vec![0; ranks],
-            scratch: Scratch { bytes: 0, addresses: vec![0; ranks] },
+            counters: Symmetric::none(ranks),
+            status: Vec::new(),
+            abort: vec![0; ranks as usize],
+            patience: 0,
+            fifos: Symmetric::none(ranks),
+            scratch: Symmetric::none(ranks),
+            outgrown: Vec::new(),
             windows: Vec::new(),
-            allocated: vec![0; ranks],
-            queue: vec![VecDeque::new(); ranks],
-            done: 0,
+            allocated: vec![0; ranks as usize],
+            queue: vec![VecDeque::new(); ranks as usize],
+            flying: vec![VecDeque::new(); ranks as usize],
+            captured: vec![Vec::new(); ranks as usize],
+            started: vec![0; ranks as usize],
+            latest: None,
+        };
+        let made = group.counters.make(gpus, layout.bytes(), |gpus, at, bytes| {
+            let region = gpus.alloc(at, bytes, COUNTERS, true)?;
+            if counted != 0 {
+                gpus.write(region, &layout.counted(counted, &widths))?;
+            }
+            Ok(region)
+        });
+        match made.and_then(|()| gpus.alloc_status()) {
+            Ok(status) => {
+                if let Some(patience) = shared.patience() {
+                    // Half of what the clock counts: a deadline never wraps.
+                    group.patience = patience.as_nanos().clamp(1, i64::MAX as u128) as u64;
+                    group.abort = status.iter().map(|record| record + StatusRecord::ABORT_OFFSET).collect();
+                }
+                Ok(Group { status, ..group })
+            }
+            Err(error) => {
+                group.free(gpus);
+                Err(error)
+            }
         }
     }
 
-    /// Whether a call of `rank` that has not run uses its memory of a window. Peers' calls touch that memory only
+    /// Makes FIFOs, unless there are some.
+    pub(crate) fn make_fifos(&mut self, gpus: &mut dyn Gpus, layout: &FifoLayout) -> Result<(), Error> {
+        if self.fifos.bytes != 0 {
+            return Ok(());
+        }
+        self.fifos.make(gpus, layout.bytes(), |gpus, at, _| gpus.alloc_fifos(at, layout))
+    }
+
+    /// Makes scratch of at least so many bytes a rank.
+    pub(crate) fn make_scratch(&mut self, gpus: &mut dyn Gpus, bytes: u64) -> Result<(), Error> {
+        if bytes <= self.scratch.bytes {
+            return Ok(());
+        }
+        let ranks = self.counters.addresses.len() as u32;
+        let mut old = std::mem::replace(&mut self.scratch, Symmetric::none(ranks));
+        if self.captured.iter().all(Vec::is_empty) {
+            old.free(gpus);
+        } else {
+            self.outgrown.push(old);
+        }
+        self.scratch.make(gpus, bytes, |gpus, at, bytes| gpus.alloc(at, bytes, SCRATCH, false))
+    }
+
+    /// Frees a rank's memory of a window.
+    pub(crate) fn free_window(&mut self, gpus: &mut dyn Gpus, rank: Rank, window: usize) {
+        let ranks = self.allocated.len();
+        let Some(slot) = self.windows.get_mut(window) else { return };
+        if let Some(address) = slot.addresses.get_mut(rank.0 as usize).and_then(Option::take) {
+            gpus.free(address);
+            slot.multicast = None;
+            slot.freed += 1;
+        }
+        if slot.freed == ranks
+            && let Some(place) = slot.place.take()
+        {
+            gpus.release(place, slot.bytes);
+        }
+    }
+
+    /// Frees all that it has.
+    pub(crate) fn free(mut self, gpus: &mut dyn Gpus) {
+        for window in 0..self.windows.len() {
+            for rank in (0..self.allocated.len()).map(|rank| Rank(rank as u32)) {
+                self.free_window(gpus, rank, window);
+            }
+            let slot = &mut self.windows[window];
+            if let Some(place) = slot.place.take() {
+                gpus.release(place, slot.bytes);
+            }
+        }
+        let Group { counters, fifos, scratch, outgrown, status, .. } = self;
+        for mut memory in [counters, fifos, scratch].into_iter().chain(outgrown) {
+            memory.free(gpus);
+        }
+        status.into_iter().for_each(|address| gpus.free(address));
+    }
+
+    /// Forgets the calls that have ended.
+    pub(crate) fn settle(&mut self, id: u64, gpus: &dyn Gpus) {
+        for (flying, rank) in self.flying.iter_mut().zip((0..).map(Rank)) {
+            if !flying.is_empty() && !gpus.flies(id, rank) {
+                flying.clear();
+            }
+        }
+    }
+
+    /// Whether a call may still run.
+    pub(crate) fn is_flying(&self) -> bool {
+        self.flying.iter().any(|flying| !flying.is_empty())
+    }
+
+    /// Whether a call of `rank` that has not ended uses its memory of a window. Peers' calls touch that memory only
     /// while such a call runs.
     pub(crate) fn uses(&self, rank: Rank, window: usize) -> bool {
-        let queue = self.queue.get(rank.0 as usize);
-        queue.into_iter().flatten().any(|call| call.views().any(|view| view.window == window))
+        let rank = rank.0 as usize;
+        self.queue[rank].iter().chain(&self.flying[rank]).any(|call| call.touches(window))
+    }
+
+    /// Whether a captured call of `rank` will use its memory of a window.
+    pub(crate) fn keeps(&self, rank: Rank, window: usize) -> bool {
+        self.captured[rank.0 as usize].iter().any(|call| call.touches(window))
+    }
+}
+
+impl Symmetric {
+    fn none(ranks: u32) -> Symmetric {
+        Symmetric { bytes: 0, place: None, addresses: vec![0; ranks as usize] }
+    }
+
+    fn make(
+        &mut self,
+        gpus: &mut dyn Gpus,
+        bytes: u64,
+        mut alloc: impl FnMut(&mut dyn Gpus, (Rank, Place), u64) -> Result<u64, Error>,
+    ) -> Result<(), Error> {
+        let place = gpus.reserve(bytes)?;
+        (self.place, self.bytes) = (Some(place), bytes);
+        for (address, rank) in self.addresses.iter_mut().zip((0..).map(Rank)) {
+            match alloc(gpus, (rank, place), bytes) {
+                Ok(made) => *address = made,
+                Err(error) => {
+                    self.free(gpus);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn free(&mut self, gpus: &mut dyn Gpus) {
+        for address in self.addresses.iter_mut().filter(|address| **address != 0) {
+            gpus.free(std::mem::take(address));
+        }
+        if let Some(place) = self.place.take() {
+            gpus.release(place, self.bytes);
+        }
+        self.bytes = 0;
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
         if self.address != 0 {
-            let Memory { group, rank, index, address, .. } = self;
-            let freed = Freed::Window { group: group.id, rank: *rank, window: *index, address: *address };
-            group.shared.free(freed);
+            let Memory { group, rank, index, .. } = self;
+            group.shared.free(Freed::Window { group: group.id, rank: *rank, window: *index });
         }
     }
 }

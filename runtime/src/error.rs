@@ -1,9 +1,9 @@
 //! What can go wrong, and what to do about it.
 
+use crate::driver::CudaError;
 use crate::failure::Failure;
 use crate::launch::Signature;
 use crate::nvrtc::CompileError;
-use crate::world::CudaAbsence;
 use quadrille_compiler::diagnostic::Diagnostics;
 use quadrille_compiler::dtype::DType;
 use quadrille_compiler::ids::{Buffer, Rank};
@@ -11,6 +11,14 @@ use quadrille_vgpu::{Fault, PtxError};
 use std::fmt::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
+
+/// What to do where there are no GPUs.
+const USE_VIRTUAL: &str =
+    "\nhelp: use virtual GPUs, which need none (`--world virtual`, or `World::virtual_gpus(n)`)";
+
+fn with_help(error: &CudaError) -> String {
+    format!("{error}{}", if error.has_help() { "" } else { USE_VIRTUAL })
+}
 
 /// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +43,23 @@ pub enum Error {
         /// The most possible.
         most: u32,
     },
-    /// A world of GPUs cannot be had.
-    #[error("{0}\nhelp: use virtual GPUs, which need none (`--world virtual`, or `World::virtual_gpus(n)`)")]
-    Cuda(CudaAbsence),
+    /// GPUs cannot do what was asked of them.
+    #[error("{}", with_help(.0))]
+    Cuda(#[from] CudaError),
+    /// Real GPUs were asked for what only virtual ones have.
+    #[error(
+        "{what} is of virtual GPUs only, and this is a world of real ones\nhelp: use `World::virtual_gpus(n)` for it"
+    )]
+    NotVirtual {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// Calls run that memory or code must not be changed under.
+    #[error("cannot {doing} while calls run\nhelp: call `World::synchronize` first")]
+    InFlight {
+        /// What was to be done, as a verb.
+        doing: &'static str,
+    },
     /// The collective is wrong, or not for this world.
     #[error(transparent)]
     Program(#[from] Diagnostics),
@@ -179,7 +201,11 @@ pub enum Error {
 impl Error {
     /// Whether the machine lacks something (no libnvrtc, no GPU) rather than the program or the run being wrong.
     pub fn is_missing(&self) -> bool {
-        matches!(self, Error::Cuda(_) | Error::Compile(CompileError::Nvrtc(_)))
+        match self {
+            Error::Cuda(error) => error.is_missing(),
+            Error::Compile(CompileError::Nvrtc(_)) => true,
+            _ => false,
+        }
     }
 }
 
@@ -273,6 +299,33 @@ pub enum CallProblem {
         /// Chunks of a unit.
         chunks: u32,
     },
+    /// A stream in a world that has none.
+    #[error("virtual GPUs have no streams; call `enqueue` without one")]
+    NoStreams,
+    /// A stream of another device.
+    #[error(
+        "the stream is not of GPU {device}, which is this rank's; give it a stream of that one's context"
+    )]
+    ForeignStream {
+        /// The rank's device.
+        device: u32,
+    },
+    /// Ranks that share a launch have queued different calls.
+    #[error("it calls {own}, but rank {} calls {theirs}; ranks on one GPU run in one launch: make them equal", peer.0)]
+    Differs {
+        /// This rank's call.
+        own: Box<Signature>,
+        /// The other rank.
+        peer: Rank,
+        /// Its call.
+        theirs: Box<Signature>,
+    },
+    /// Ranks that share a launch have queued it on different streams.
+    #[error("rank {} queued it on another stream; ranks on one GPU run in one launch: use one stream", peer.0)]
+    OtherStream {
+        /// The other rank.
+        peer: Rank,
+    },
     /// A count whose tiles would give more signals than the counters of a narrow build tell apart.
     #[error(
         "count {count} takes more than the {most} tiles that counters of this width can count; take fewer"
@@ -351,7 +404,7 @@ mod tests {
     #[test]
     fn only_what_the_machine_lacks_is_missing() {
         assert!(Error::Compile(CompileError::Nvrtc(NvrtcError::NoCacheFolder)).is_missing());
-        assert!(Error::Cuda(CudaAbsence::NoGpu).is_missing());
+        assert!(Error::Cuda(CudaError::NoGpu).is_missing());
         assert!(!Error::NoRanks.is_missing());
     }
 }

@@ -6,6 +6,7 @@ mod waits;
 
 pub(crate) use explain::explain;
 
+use crate::driver::CudaError;
 use crate::launch::Signature;
 use quadrille_compiler::abi::{CounterKind, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
@@ -85,6 +86,11 @@ pub enum Cause {
         target: Option<Target>,
         /// What the virtual GPUs say.
         fault: Box<Fault>,
+    },
+    /// The driver reports that a kernel failed, or fails itself.
+    Driver {
+        /// What it says.
+        error: CudaError,
     },
     /// A kernel did what it must not.
     Kernel {

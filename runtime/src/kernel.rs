@@ -1,9 +1,10 @@
 //! Loading a collective: proved and lowered for the world, compiled once a text, shared by all ranks.
 
 use crate::communicator::{Communicator, GroupHandle};
+use crate::driver::Function;
 use crate::error::Error;
-use crate::nvrtc::{self, Arch, Code, Compiled};
-use crate::world::{Shared, World};
+use crate::nvrtc::{self, Compiled};
+use crate::world::{Gpus, Shared, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
@@ -36,7 +37,16 @@ pub(crate) struct Loaded {
     pub(crate) hash: u64,
     /// The name that the text has in line tables; differs between texts.
     pub(crate) file: String,
-    pub(crate) module: Arc<Module>,
+    pub(crate) binary: Binary,
+}
+
+/// Code that GPUs have loaded.
+#[derive(Clone, Debug)]
+pub(crate) enum Binary {
+    /// Of virtual GPUs.
+    Ptx(Arc<Module>),
+    /// Of real ones: the kernel on each rank's device.
+    Cuda(Arc<[Function]>),
 }
 
 impl Loaded {
@@ -78,7 +88,7 @@ pub(crate) struct Cache {
     /// Holding a collective keeps its evaluator's address from being used for another.
     collectives: Vec<(Collective, DType, RedOp, Arc<Loaded>)>,
     /// By CUDA text.
-    modules: HashMap<String, Arc<Module>>,
+    binaries: HashMap<String, Binary>,
 }
 
 impl World {
@@ -148,8 +158,12 @@ impl Shared {
         let program = collective.program(self.ranks())?;
         let cuda = collective.cuda_in(&self.domain(), dtype, op, self.widths())?;
         let lower = started.elapsed();
+        let name = collective.name.clone();
+        let mut state = self.lock();
+        state.quiet("load a kernel")?;
         let (loaded, times) =
-            cache.compile(self.arch(), collective.name.clone(), program.shape, program.divisible, cuda)?;
+            cache.compile(&mut *state.gpus, name, program.shape, program.divisible, cuda)?;
+        drop(state);
         cache.collectives.push((collective.clone(), dtype, op, loaded.clone()));
         Ok((loaded, LoadTimes { lower, ..times }))
     }
@@ -172,7 +186,7 @@ impl Cache {
     /// Compiles a text unless the world has compiled the same one before.
     pub(crate) fn compile(
         &mut self,
-        arch: Arch,
+        gpus: &mut dyn Gpus,
         name: String,
         shape: Shape,
         divisible: bool,
@@ -182,26 +196,21 @@ impl Cache {
         let file = format!("{}.{hash:016x}.cu", cuda.entry);
         let started = Instant::now();
         let mut times = LoadTimes::default();
-        let module = match self.modules.get(&cuda.text) {
-            Some(module) => module.clone(),
+        let binary = match self.binaries.get(&cuda.text) {
+            Some(binary) => binary.clone(),
             None => {
-                let options = nvrtc::Options { arch, kind: nvrtc::Kind::Ptx, name: &file };
+                let (arch, kind) = gpus.target()?;
+                let options = nvrtc::Options { arch, kind, name: &file };
                 let compiled = nvrtc::compile_with(self.disk.as_ref(), &cuda.text, &options);
                 let Compiled { image, hit } = compiled.map_err(Error::Compile)?;
                 *(if hit { &mut times.cached } else { &mut times.compiled }) += 1;
-                let Code::Ptx(ptx) = &image.code else {
-                    return Err(Error::NoPtx { program: name });
-                };
-                let module = match Module::parse(ptx) {
-                    Ok(module) => Arc::new(module),
-                    Err(source) => return Err(Error::Ptx { program: name, source }),
-                };
-                self.modules.insert(cuda.text.clone(), module.clone());
-                module
+                let binary = gpus.load(&image.code, &cuda, &name)?;
+                self.binaries.insert(cuda.text.clone(), binary.clone());
+                binary
             }
         };
         times.compile = started.elapsed();
-        Ok((Arc::new(Loaded { name, shape, divisible, hash, cuda, file, module }), times))
+        Ok((Arc::new(Loaded { name, shape, divisible, hash, cuda, file, binary }), times))
     }
 }
 

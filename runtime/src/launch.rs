@@ -1,17 +1,14 @@
 //! Calls: checked, queued, and run once every rank has queued them.
 
-use crate::communicator::{ALIGNMENT, Group, SCRATCH, Slot, Window, multicast_label};
+use crate::communicator::{Group, Slot, Window};
 use crate::error::{CallProblem, Error};
-use crate::failure;
 use crate::kernel::{Kernel, Loaded};
-use crate::world::{Shared, State, Statistics};
-use quadrille_compiler::abi::{self, FifoLayout, Params, StatusRecord, call_hash};
+use cudarc::driver::CudaStream;
+use quadrille_compiler::abi::{self, Params, call_hash};
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Rank};
-use quadrille_vgpu::Fault;
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 /// The arguments of one rank's call. A unit has `count` elements (the `count` of NCCL's call of the kind); how many
 /// units a buffer has follows from the kind. The same views of the same windows are due on every rank.
@@ -114,11 +111,17 @@ pub(crate) struct Queued {
     pub(crate) input: Option<View>,
     /// `data` in place.
     pub(crate) output: View,
+    /// The caller's stream, a `CUstream`; `None` for the rank's own.
+    pub(crate) stream: Option<usize>,
 }
 
 impl Queued {
     pub(crate) fn views(&self) -> impl Iterator<Item = View> {
         self.input.into_iter().chain([self.output])
+    }
+
+    pub(crate) fn touches(&self, window: usize) -> bool {
+        self.views().any(|view| view.window == window)
     }
 
     /// The views with the names that the program has for them.
@@ -153,8 +156,8 @@ impl Queued {
         u64::from(shape.scratch) * chunk * cuda.dtype.bytes() as u64
     }
 
-    fn params(&self, group: &Group, rank: usize) -> Params {
-        let ranks = 0..group.counters.len();
+    pub(crate) fn params(&self, group: &Group, rank: usize) -> Params {
+        let ranks = 0..group.counters.addresses.len();
         let shape = &self.program.shape;
         let addresses = |view: View, buffer| -> Vec<u64> {
             let address = |peer| match shape.units(buffer, Rank(peer as u32)) {
@@ -183,20 +186,40 @@ impl Queued {
             input,
             output,
             scratch: group.scratch.addresses.clone(),
-            counters: group.counters.clone(),
-            fifos: group.fifos.clone(),
+            counters: group.counters.addresses.clone(),
+            fifos: group.fifos.addresses.clone(),
         }
     }
 }
 
 impl Kernel {
-    /// Queues a call of this rank. Calls of one rank run in the order of queueing, when [`crate::World::synchronize`]
-    /// finds that every rank has queued them.
+    /// Queues a call of this rank. Calls of one rank run in the order of queueing. On virtual GPUs they run when
+    /// [`crate::World::synchronize`] finds that every rank has queued them; on real ones at once, on a stream of the
+    /// communicator's own, and [`crate::World::synchronize`] waits for them.
     ///
     /// # Errors
-    /// [`Error::Call`] with everything that is wrong with the arguments; nothing is queued then.
+    /// [`Error::Call`] with everything that is wrong with the arguments, [`Error::InFlight`] where the call needs memory
+    /// that cannot be made while others run, [`Error::Failed`] where an earlier call has failed; nothing is queued then.
     pub fn enqueue(&self, call: Call<'_>) -> Result<(), Error> {
-        let problems = self.problems(&call);
+        self.enqueue_with(call, None)
+    }
+
+    /// As [`Kernel::enqueue`], on a stream of the caller's: the call runs after what is on it, and what is put on it later
+    /// runs after the call. While the stream is captured, the call goes into the graph.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::enqueue`]; among the problems, a stream of another device, and a world of virtual GPUs, which
+    /// have none.
+    pub fn enqueue_on(&self, stream: &CudaStream, call: Call<'_>) -> Result<(), Error> {
+        self.enqueue_with(call, Some(stream.cu_stream() as usize))
+    }
+
+    pub(crate) fn enqueue_with(&self, call: Call<'_>, stream: Option<usize>) -> Result<(), Error> {
+        let mut problems = self.problems(&call);
+        let mut state = self.group.shared.lock();
+        if let Some(stream) = stream {
+            problems.extend(state.gpus.admits(self.rank, stream)?);
+        }
         if !problems.is_empty() {
             let program = self.loaded.name.clone();
             return Err(Error::Call { program, rank: self.rank, problems });
@@ -205,11 +228,16 @@ impl Kernel {
             Buffers::InPlace(data) => (None, View::of(data)),
             Buffers::OutOfPlace { input, output } => (Some(View::of(input)), View::of(output)),
         };
-        let mut state = self.group.shared.lock();
-        let group = self.group.live(&mut state.groups)?;
         let program = self.loaded.clone();
-        group.queue[self.rank.0 as usize].push_back(Queued { program, count: call.count, input, output });
-        Ok(())
+        let group = self.group.live(&mut state.groups)?;
+        group.queue[self.rank.0 as usize].push_back(Queued {
+            program,
+            count: call.count,
+            input,
+            output,
+            stream,
+        });
+        self.group.shared.advance(&mut state, self.group.id, self.rank)
     }
 
     fn problems(&self, call: &Call<'_>) -> Vec<CallProblem> {
@@ -264,154 +292,5 @@ impl Kernel {
             problems.push(CallProblem::Overlap { input, output });
         }
         problems
-    }
-}
-
-/// The calls of one group that run now: of each rank, equally many.
-#[derive(Debug)]
-pub(crate) struct Batch {
-    pub(crate) group: u64,
-    pub(crate) calls: Vec<Vec<Queued>>,
-}
-
-impl Shared {
-    /// Runs every call that all ranks have queued, group by group and in order; then says which others are missing.
-    pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
-        let mut state = self.lock();
-        state.reserve(&self.fifo_layout())?;
-        let batches = state.take_ready();
-        self.finish(state, &batches)
-    }
-
-    /// Runs every call of every rank, as on GPUs that do not wait for each other before a launch.
-    #[cfg(test)]
-    pub(crate) fn synchronize_alone(&self) -> Result<Statistics, Error> {
-        let mut state = self.lock();
-        state.reserve(&self.fifo_layout())?;
-        let all = |group: &mut Group| group.queue.iter_mut().map(|queue| queue.drain(..).collect()).collect();
-        let batches: Vec<Batch> =
-            state.groups.iter_mut().map(|(&id, group)| Batch { group: id, calls: all(group) }).collect();
-        self.finish(state, &batches)
-    }
-
-    fn finish(&self, mut state: MutexGuard<'_, State>, batches: &[Batch]) -> Result<Statistics, Error> {
-        let statistics = if batches.is_empty() {
-            Statistics::default()
-        } else {
-            let outcome = state.execute(batches);
-            let records = state.records(batches);
-            match outcome {
-                Ok(Some(statistics)) if records.is_empty() => statistics,
-                outcome => {
-                    let layouts = (self.counter_layout(), self.fifo_layout());
-                    let failure =
-                        failure::explain(layouts, self.patience(), batches, &records, outcome.err());
-                    return Err(Error::Failed(state.fail(failure)));
-                }
-            }
-        };
-        for batch in batches {
-            if let Some(group) = state.groups.get_mut(&batch.group) {
-                group.done += batch.calls.first().map_or(0, Vec::len) as u64;
-            }
-        }
-        state.groups.values().find_map(Group::missing).map_or(Ok(statistics), Err)
-    }
-}
-
-impl State {
-    /// Makes each group's scratch as large as its queued calls need, FIFOs where they need any, and multicast ranges of the
-    /// windows that go through the switch; nothing is running that uses them.
-    fn reserve(&mut self, fifos: &FifoLayout) -> Result<(), Error> {
-        for group in self.groups.values_mut() {
-            let staged = group.queue.iter().flatten().any(|call| call.program.cuda.staged);
-            if staged && group.fifos.contains(&0) {
-                for (address, rank) in group.fifos.iter_mut().zip(0..) {
-                    *address = self.gpus.alloc_fifos(Rank(rank), fifos)?;
-                }
-            }
-            let switched = group.queue.iter().flatten().filter(|call| call.program.cuda.multicast);
-            let mut windows: Vec<usize> =
-                switched.flat_map(|call| call.views().map(|view| view.window).collect::<Vec<_>>()).collect();
-            windows.sort_unstable();
-            windows.dedup();
-            for index in windows {
-                let slot = &mut group.windows[index];
-                // Where a rank has no memory of a window, no program reaches all ranks' through the switch.
-                let members: Option<Vec<u64>> = slot.addresses.iter().copied().collect();
-                if let (None, Some(members)) = (slot.multicast, members) {
-                    slot.multicast =
-                        Some(self.gpus.multicast(&members, slot.bytes, &multicast_label(index))?);
-                }
-            }
-            let need = group.queue.iter().flatten().map(Queued::scratch_bytes).max().unwrap_or(0);
-            if need <= group.scratch.bytes {
-                continue;
-            }
-            group.scratch.bytes = 0;
-            for (address, rank) in group.scratch.addresses.iter_mut().zip(0..) {
-                self.gpus.free(std::mem::take(address));
-                *address = self.gpus.alloc(Rank(rank), need, ALIGNMENT, SCRATCH, false)?;
-            }
-            group.scratch.bytes = need;
-        }
-        Ok(())
-    }
-
-    /// Takes from the queues what every rank of a group has queued.
-    fn take_ready(&mut self) -> Vec<Batch> {
-        let mut batches = Vec::new();
-        for (&id, group) in &mut self.groups {
-            let ready = group.queue.iter().map(VecDeque::len).min().unwrap_or(0);
-            if ready > 0 {
-                let calls = group.queue.iter_mut().map(|queue| queue.drain(..ready).collect()).collect();
-                batches.push(Batch { group: id, calls });
-            }
-        }
-        batches
-    }
-
-    /// Launches and runs; `None` where a kernel has written its status record.
-    fn execute(&mut self, batches: &[Batch]) -> Result<Option<Statistics>, Fault> {
-        for batch in batches {
-            let Some(group) = self.groups.get(&batch.group) else { continue };
-            for (rank, calls) in batch.calls.iter().enumerate() {
-                for call in calls {
-                    let params = call.params(group, rank).encode();
-                    self.gpus.launch(Rank(rank as u32), &call.program, params)?;
-                }
-            }
-        }
-        self.gpus.run()
-    }
-
-    /// The status records that are not empty, each with the index of its batch.
-    fn records(&self, batches: &[Batch]) -> Vec<(usize, StatusRecord)> {
-        let mut records = Vec::new();
-        for (index, batch) in batches.iter().enumerate() {
-            let group = self.groups.get(&batch.group);
-            for &address in group.iter().flat_map(|group| &group.status) {
-                let bytes = self.gpus.read(address, StatusRecord::BYTES).ok();
-                let record = bytes.and_then(|bytes| StatusRecord::decode(&bytes));
-                records.extend(record.map(|record| (index, record)));
-            }
-        }
-        records
-    }
-}
-
-impl Group {
-    /// The first call that some ranks have queued and others have not.
-    fn missing(&self) -> Option<Error> {
-        let (missing, enqueued): (Vec<_>, Vec<_>) =
-            (0..self.queue.len()).partition(|&rank| self.queue[rank].is_empty());
-        let first = *enqueued.first()?;
-        let ranks = |list: Vec<usize>| list.into_iter().map(|rank| Rank(rank as u32)).collect();
-        Some(Error::NotEnqueued {
-            call: self.done + 1,
-            program: Box::new(self.queue[first].front()?.signature()),
-            missing: ranks(missing),
-            enqueued: ranks(enqueued),
-        })
     }
 }

@@ -11,6 +11,8 @@
 
 pub mod nvrtc;
 
+mod driver;
+
 mod world;
 
 mod communicator;
@@ -18,6 +20,10 @@ mod communicator;
 mod kernel;
 
 mod launch;
+
+mod flight;
+
+mod graph;
 
 mod run;
 
@@ -42,9 +48,11 @@ mod tests;
 
 pub use bandwidth::Bandwidth;
 pub use communicator::{Communicator, Window};
+pub use driver::CudaError;
 pub use error::{CallProblem, Error, InputProblem};
 pub use explore::{Explored, explore};
 pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
+pub use graph::Graph;
 pub use kernel::{Kernel, LoadTimes};
 pub use launch::{Call, Signature};
 pub use quadrille_vgpu::{
@@ -53,4 +61,4 @@ pub use quadrille_vgpu::{
 };
 pub use run::{Batch, Job, Run, Session};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
-pub use world::{CudaAbsence, Link, MOST_BLOCKS, MOST_RANKS, Options, Statistics, World, gpus};
+pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Options, PATIENCE, Statistics, World, gpus};

@@ -1,23 +1,26 @@
 //! Worlds: the GPUs, real or virtual, that ranks run on, and the state that their communicators share.
 
 mod cuda;
+mod gpus;
 mod virtual_gpus;
 
-pub use cuda::{CudaAbsence, gpus};
-pub(crate) use virtual_gpus::VirtualGpus;
+pub use cuda::gpus;
+pub(crate) use gpus::{Gpus, On, Place, Progress, Start, Trouble};
 pub use virtual_gpus::{Link, Statistics};
 
-use crate::communicator::{COUNTERS, Communicator, Group, GroupHandle};
+use virtual_gpus::VirtualGpus;
+
+use crate::communicator::{Communicator, Group, GroupHandle};
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::kernel::Cache;
 use crate::nvrtc::{Arch, Features};
-use quadrille_compiler::abi::{CounterLayout, FifoLayout, StatusRecord};
+use quadrille_compiler::abi::{CounterLayout, FifoLayout};
 use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain, LARGEST_BLOCK_CAP};
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::widths::Widths;
 use quadrille_vgpu::{Check, ClockOptions, Policy};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +28,9 @@ use std::time::Duration;
 
 /// Ranks whose addresses fit the 4096 bytes of a kernel's parameters: 56 bytes, and four tables of 8 bytes a rank.
 pub const MOST_RANKS: u32 = (4096 - 56) / 32;
+
+/// How long a wait may take on real GPUs unless options say otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The largest block cap.
 pub const MOST_BLOCKS: u32 = LARGEST_BLOCK_CAP;
@@ -53,9 +59,9 @@ pub struct Options {
     pub counted: u64,
     /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
     pub instruction_limit: Option<u64>,
-    /// How long one wait of a kernel may take until it gives up; `None` for no bound: then virtual GPUs tell what waits for
-    /// ever by its never changing ([`crate::Cause::Hang`]). Their time is that of their clock, else a warp's instruction
-    /// takes 2 ns, one after the other.
+    /// How long one wait of a kernel may take until it gives up. `None`: on real GPUs [`PATIENCE`]; on virtual ones without
+    /// bound, as those tell what waits for ever by its never changing ([`crate::Cause::Hang`]). Time on virtual GPUs is that of
+    /// their clock, else 2 ns for each instruction of a warp, one after the other.
     pub patience: Option<Duration>,
     /// The architecture that kernels are compiled for; virtual GPUs execute the PTX of any.
     pub arch: Arch,
@@ -81,7 +87,8 @@ impl Default for Options {
 pub(crate) struct Shared {
     ranks: u32,
     options: Options,
-    clock: Option<ClockOptions>,
+    kind: Kind,
+    domain: Domain,
     state: Mutex<State>,
     /// What handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
     freed: Mutex<Vec<Freed>>,
@@ -89,8 +96,15 @@ pub(crate) struct Shared {
     cache: Arc<Mutex<Cache>>,
 }
 
+/// What a world is made of.
+#[derive(Clone)]
+enum Kind {
+    Virtual { clock: Option<ClockOptions> },
+    Cuda(cuda::Devices),
+}
+
 pub(crate) struct State {
-    pub(crate) gpus: VirtualGpus,
+    pub(crate) gpus: Box<dyn Gpus>,
     pub(crate) groups: BTreeMap<u64, Group>,
     next: u64,
     /// The GPUs were stopped in the middle of calls and must be replaced.
@@ -101,7 +115,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Freed {
     /// One rank's memory of a window.
-    Window { group: u64, rank: Rank, window: usize, address: u64 },
+    Window { group: u64, rank: Rank, window: usize },
     /// A group: no handle of it is left.
     Group { group: u64 },
 }
@@ -127,29 +141,26 @@ impl World {
             _ if !(1..=MOST_BLOCKS).contains(&cap) => return Err(Error::BlockCap { cap, most: MOST_BLOCKS }),
             _ => {}
         }
-        World::new(ranks, options, None, Arc::default())
+        World::new(ranks, options, Kind::Virtual { clock: None }, Arc::default())
     }
 
-    fn new(
-        ranks: u32,
-        options: Options,
-        clock: Option<ClockOptions>,
-        cache: Arc<Mutex<Cache>>,
-    ) -> Result<World, Error> {
-        let gpus = VirtualGpus::new(ranks, &options, clock.as_ref())?;
+    fn new(ranks: u32, options: Options, kind: Kind, cache: Arc<Mutex<Cache>>) -> Result<World, Error> {
+        let gpus = kind.gpus(ranks, &options)?;
+        let domain = kind.domain(ranks, &options);
         let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false };
         let state = Mutex::new(state);
-        let shared = Shared { ranks, options, clock, state, freed: Mutex::default(), cache };
+        let shared = Shared { ranks, options, kind, domain, state, freed: Mutex::default(), cache };
         Ok(World { shared: Arc::new(shared) })
     }
 
     /// Other virtual GPUs that behave as this world's but for the seed. They share what has been loaded.
     ///
     /// # Errors
-    /// [`Error::Machine`] where there is no memory for them.
+    /// [`Error::Machine`] where there is no memory for them, [`Error::NotVirtual`] for a world of real GPUs.
     pub fn reseeded(&self, seed: u64) -> Result<World, Error> {
+        let Kind::Virtual { .. } = self.shared.kind else { return Err(Error::NotVirtual { what: "a seed" }) };
         let options = Options { seed: Some(seed), ..self.shared.options };
-        World::new(self.ranks(), options, self.shared.clock.clone(), Arc::clone(&self.shared.cache))
+        World::new(self.ranks(), options, self.shared.kind.clone(), Arc::clone(&self.shared.cache))
     }
 
     /// Other virtual GPUs that behave as this world's, on one core (seed 0 unless given), and tell by a virtual clock how
@@ -157,10 +168,15 @@ impl World {
     /// world checks. They share what has been loaded.
     ///
     /// # Errors
-    /// [`Error::Machine`] where the topology makes no sense, or there is no memory for them.
+    /// [`Error::Machine`] where the topology makes no sense, or there is no memory for them, [`Error::NotVirtual`] for a
+    /// world of real GPUs.
     pub fn with_clock(&self, clock: ClockOptions) -> Result<World, Error> {
+        let Kind::Virtual { .. } = self.shared.kind else {
+            return Err(Error::NotVirtual { what: "a virtual clock" });
+        };
         let options = Options { check: None, ..self.shared.options };
-        World::new(self.ranks(), options, Some(clock), Arc::clone(&self.shared.cache))
+        let kind = Kind::Virtual { clock: Some(clock) };
+        World::new(self.ranks(), options, kind, Arc::clone(&self.shared.cache))
     }
 
     /// World size.
@@ -173,49 +189,46 @@ impl World {
         self.shared.domain()
     }
 
-    /// How its virtual GPUs behave.
+    /// How its GPUs behave. What only virtual GPUs have is not read for real ones.
     pub fn options(&self) -> &Options {
         &self.shared.options
     }
 
-    /// One line that names the world: `8 virtual GPUs on this machine's CPU`, and the seed if it has one.
+    /// One line that names the world: `8 virtual GPUs on this machine's CPU`, and the seed if it has one, or the GPUs.
     pub fn describe(&self) -> String {
-        let Shared { ranks, options, .. } = &*self.shared;
+        let Shared { ranks, options, kind, .. } = &*self.shared;
         let s = if *ranks == 1 { "" } else { "s" };
-        let seed = options.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
-        format!("{ranks} virtual GPU{s} on this machine's CPU{seed}")
+        match kind {
+            Kind::Virtual { .. } => {
+                let seed = options.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
+                format!("{ranks} virtual GPU{s} on this machine's CPU{seed}")
+            }
+            Kind::Cuda(devices) => devices.describe(),
+        }
+    }
+
+    /// Whether its GPUs are virtual ones, whose times say nothing of real ones.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.shared.kind, Kind::Virtual { .. })
     }
 
     /// A new group of communicators, one a rank, with counters of their own. After a failure this also replaces the
     /// GPUs.
     ///
     /// # Errors
-    /// [`Error::Machine`] where there is no memory for the counters.
+    /// [`Error::Machine`] or [`Error::Cuda`] where there is no memory for the counters, [`Error::InFlight`] where calls
+    /// run.
     pub fn communicators(&self) -> Result<Vec<Communicator>, Error> {
         let mut state = self.shared.lock();
         if state.broken {
-            state.gpus = VirtualGpus::new(self.ranks(), &self.shared.options, self.shared.clock.as_ref())?;
+            state.gpus = self.shared.kind.gpus(self.ranks(), &self.shared.options)?;
             state.broken = false;
         }
-        let layout = self.shared.counter_layout();
-        let (mut counters, mut status) = (Vec::new(), Vec::new());
-        for rank in (0..self.ranks()).map(Rank) {
-            let region = state.gpus.alloc(rank, layout.bytes(), 256, COUNTERS, true)?;
-            if self.shared.options.counted != 0 {
-                let Options { counted, widths, .. } = self.shared.options;
-                state.gpus.write(region, &layout.counted(counted, &widths))?;
-            }
-            counters.push(region);
-            let record = state.gpus.alloc(rank, StatusRecord::BYTES, 64, "status record", true)?;
-            if self.shared.options.patience.is_none() {
-                // The code is stored last. Where waits are bounded, kernels end by themselves.
-                state.gpus.watch(record + StatusRecord::CODE_OFFSET, 4);
-            }
-            status.push(record);
-        }
+        state.quiet("make communicators")?;
+        let group = Group::new(&mut *state.gpus, &self.shared)?;
         let id = state.next;
         state.next += 1;
-        state.groups.insert(id, Group::new(counters, status, self.shared.options.patience));
+        state.groups.insert(id, group);
         let group = Arc::new(GroupHandle { shared: self.shared.clone(), id });
         let ranks = (0..self.ranks()).map(Rank);
         Ok(ranks.map(|rank| Communicator { group: group.clone(), rank }).collect())
@@ -238,21 +251,23 @@ impl Shared {
     }
 
     pub(crate) fn domain(&self) -> Domain {
-        // `multimem` is of sm_90 (PTX ISA).
-        let multicast = self.options.arch.number >= 90;
-        Domain { block_cap: self.options.block_cap, multicast, ..Domain::full_mesh(self.ranks) }
+        self.domain.clone()
     }
 
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How long a wait of a kernel may take.
     pub(crate) fn patience(&self) -> Option<Duration> {
-        self.options.patience
+        match self.kind {
+            Kind::Virtual { .. } => self.options.patience,
+            Kind::Cuda(_) => Some(self.options.patience.unwrap_or(PATIENCE)),
+        }
     }
 
     pub(crate) fn widths(&self) -> Widths {
         self.options.widths
-    }
-
-    pub(crate) fn arch(&self) -> Arch {
-        self.options.arch
     }
 
     pub(crate) fn counter_layout(&self) -> CounterLayout {
@@ -260,10 +275,8 @@ impl Shared {
     }
 
     pub(crate) fn fifo_layout(&self) -> FifoLayout {
-        {
-            let Widths { slot_bytes, line_bytes, .. } = self.options.widths;
-            FifoLayout { ranks: self.ranks, slot_bytes, line_bytes }
-        }
+        let Widths { slot_bytes, line_bytes, .. } = self.options.widths;
+        FifoLayout { ranks: self.ranks, slot_bytes, line_bytes }
     }
 
     pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
@@ -284,29 +297,64 @@ impl Shared {
     }
 }
 
+impl Kind {
+    fn gpus(&self, ranks: u32, options: &Options) -> Result<Box<dyn Gpus>, Error> {
+        Ok(match self {
+            Kind::Virtual { clock } => Box::new(VirtualGpus::new(ranks, options, clock.as_ref())?),
+            Kind::Cuda(devices) => Box::new(devices.gpus()?),
+        })
+    }
+
+    fn domain(&self, ranks: u32, options: &Options) -> Domain {
+        let full = Domain { block_cap: options.block_cap, ..Domain::full_mesh(ranks) };
+        match self {
+            // `multimem` is of sm_90 (PTX ISA).
+            Kind::Virtual { .. } => Domain { multicast: options.arch.number >= 90, ..full },
+            Kind::Cuda(devices) => devices.domain(full),
+        }
+    }
+}
+
 impl State {
-    /// Frees, unless a call that has not run needs it. Memory of failed groups went with their GPUs.
+    /// Frees, unless a call that has not ended needs it. Memory of failed groups went with their GPUs.
     fn collect(&mut self, freed: Freed) -> bool {
+        let State { gpus, groups, .. } = self;
         match freed {
-            Freed::Window { group, rank, window, address } => match self.groups.get(&group) {
-                Some(group) if group.failed.is_none() => {
-                    if group.uses(rank, window) {
-                        return false;
-                    }
-                    self.gpus.free(address);
+            Freed::Window { group: id, rank, window } => {
+                let Some(group) = groups.get_mut(&id).filter(|group| group.failed.is_none()) else {
+                    return true;
+                };
+                group.settle(id, &**gpus);
+                // A mapping may not change while a kernel runs.
+                if group.uses(rank, window) || group.keeps(rank, window) || group.is_flying() {
+                    return false;
                 }
-                _ => {}
-            },
+                group.free_window(&mut **gpus, rank, window);
+            }
             Freed::Group { group: id } => {
-                if let Some(group) = self.groups.remove(&id).filter(|group| group.failed.is_none()) {
-                    let Group { counters, status, fifos, scratch, .. } = group;
-                    for address in [counters, status, fifos, scratch.addresses].into_iter().flatten() {
-                        self.gpus.free(address);
-                    }
+                let Some(group) = groups.get_mut(&id) else { return true };
+                group.settle(id, &**gpus);
+                if group.failed.is_none() && group.is_flying() {
+                    return false;
+                }
+                if let Some(group) = groups.remove(&id).filter(|group| group.failed.is_none()) {
+                    group.free(&mut **gpus);
                 }
             }
         }
         true
+    }
+
+    /// Nothing runs, so that memory may be made and code be loaded.
+    pub(crate) fn quiet(&mut self, doing: &'static str) -> Result<(), Error> {
+        let State { gpus, groups, .. } = self;
+        for (&id, group) in groups.iter_mut() {
+            group.settle(id, &**gpus);
+            if group.is_flying() {
+                return Err(Error::InFlight { doing });
+            }
+        }
+        Ok(())
     }
 
     /// Ends every group.
@@ -315,7 +363,7 @@ impl State {
         self.broken = true;
         for group in self.groups.values_mut().filter(|group| group.failed.is_none()) {
             group.failed = Some(failure.clone());
-            group.queue.iter_mut().for_each(|queue| queue.clear());
+            group.queue.iter_mut().chain(&mut group.flying).for_each(VecDeque::clear);
         }
         failure
     }

@@ -3,8 +3,9 @@
 use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
 use crate::chain::LOCAL_COPY;
 use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
+use crate::flight::Batch;
 use crate::kernel::Loaded;
-use crate::launch::{Batch, Queued, Signature};
+use crate::launch::{Queued, Signature};
 use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_vgpu::{BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};

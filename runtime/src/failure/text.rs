@@ -16,6 +16,7 @@ impl fmt::Display for Failure {
                 }
                 write!(f, "\n  found by {at}")?;
             }
+            Cause::Driver { error } => write!(f, "calls were running when this failed: {error}")?,
             Cause::Status { record } => {
                 let StatusRecord { code, rank, block, step, .. } = record;
                 write!(f, "rank {rank}, block {block}, step {step} gave up with unknown code {code}")?;
@@ -75,6 +76,10 @@ impl fmt::Display for Failure {
             write!(f, "\n  rank {} calls {call}", rank.0)?;
         }
         let help = match &self.cause {
+            Cause::Driver { .. } => {
+                "the GPUs' contexts may be lost with it: end the process, and run the program under \
+                 compute-sanitizer, or on virtual GPUs (`--world virtual --race-check`)"
+            }
             _ if !self.calls.is_empty() => {
                 "call the same collective with the same count, type and windows, in the same order, on every rank"
             }

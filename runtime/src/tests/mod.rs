@@ -1,6 +1,7 @@
 //! The runtime on kernels written by hand against the ABI, so that what is tested here does not rest on the compiler.
 
 mod calls;
+mod cuda;
 mod failures;
 mod memory;
 mod mutants;
@@ -99,7 +100,8 @@ impl Gather {
         provide();
         let name = format!("gather_{}", self.define.to_lowercase());
         let shared = &communicators[0].group.shared;
-        let compiled = shared.cache().compile(shared.arch(), name, shape, divisible, self.cuda());
+        let mut cache = shared.cache();
+        let compiled = cache.compile(&mut *shared.lock().gpus, name, shape, divisible, self.cuda());
         let (loaded, _) = compiled.unwrap_or_else(|error| panic!("{error}"));
         communicators.iter().map(|communicator| communicator.kernel(loaded.clone())).collect()
     }
@@ -121,6 +123,11 @@ fn world(ranks: u32) -> World {
 
 /// Every program of the tree.
 fn collectives() -> Vec<Collective> {
+    static FOUND: OnceLock<Vec<Collective>> = OnceLock::new();
+    FOUND.get_or_init(read_collectives).clone()
+}
+
+fn read_collectives() -> Vec<Collective> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut found = Vec::new();
     for folder in ["examples", "tests/programs"] {
@@ -151,4 +158,12 @@ fn collective(name: &str, staged: Option<Protocol>, blocks: Option<u32>) -> Coll
         collective.name = format!("{name} {protocol}");
     }
     collective
+}
+
+/// Compiled kernels and mutants, from run to run.
+fn cache() -> nvrtc::Cache {
+    let program = std::env::current_exe().unwrap();
+    // From PROFILE/deps to the target folder.
+    let target = program.ancestors().nth(3).unwrap_or(&program);
+    nvrtc::Cache::new(target.join("tmp/mutants"))
 }

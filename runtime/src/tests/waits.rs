@@ -1,14 +1,13 @@
 //! Bounded waits: a rank that never starts, one that starts late, one that calls something else, and an abort. Every kernel
 //! ends by itself, and what is told names who waits, where, and who is missing.
 
-use super::{collective, provide};
+use super::{cache, collective, provide};
 use crate::communicator::Window;
 use crate::data::{Message, Pattern};
 use crate::error::Error;
 use crate::failure::{Awaited, Cause, Failure};
 use crate::kernel::Kernel;
 use crate::launch::Call;
-use crate::nvrtc;
 use crate::run::{Prepared, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::abi::{CounterKind, CounterPart, FifoLayout, StatusRecord};
@@ -67,13 +66,6 @@ fn session(options: Options) -> (World, Session) {
     (world, session)
 }
 
-/// Compiled kernels, from run to run.
-fn cache() -> nvrtc::Cache {
-    let program = std::env::current_exe().unwrap();
-    // From PROFILE/deps to the target folder.
-    nvrtc::Cache::new(program.ancestors().nth(3).unwrap_or(&program).join("tmp/waits"))
-}
-
 fn load(session: &Session, collective: &Collective, dtype: DType) -> Vec<Kernel> {
     let communicators = session.communicators().iter();
     communicators.map(|c| c.load(collective, dtype, RedOp::Sum).unwrap()).collect()
@@ -109,7 +101,7 @@ fn counters(session: &Session, rank: usize) -> Vec<(CounterPart, CounterKind, Pl
     let group = &session.communicators()[0].group;
     let layout = group.shared.counter_layout();
     let state = group.shared.lock();
-    let region = state.gpus.read(state.groups[&group.id].counters[rank], layout.bytes()).unwrap();
+    let region = state.gpus.read(state.groups[&group.id].counters.addresses[rank], layout.bytes()).unwrap();
     let words = region.chunks_exact(8).zip((0..).step_by(8)).filter(|(word, _)| word.iter().any(|&b| b != 0));
     words.map(|(_, offset)| layout.describe(offset).unwrap()).collect()
 }
@@ -122,7 +114,7 @@ fn later_slots(session: &Session, reader: usize, writer: u32, protocol: Protocol
     let layout = FifoLayout { ranks: RANKS, slot_bytes, line_bytes };
     let all = layout.part(protocol) / u64::from(RANKS);
     let begin = layout.begin(protocol) + u64::from(writer) * all + layout.stride(protocol);
-    let region = state.groups[&group.id].fifos[reader];
+    let region = state.groups[&group.id].fifos.addresses[reader];
     // The other FIFOs from that rank are not used.
     state.gpus.read(region + begin, all - layout.stride(protocol)).unwrap()
 }

@@ -1,88 +1,183 @@
-//! Worlds of real GPUs. This version finds the GPUs and says that it cannot use them yet.
+//! Worlds of real GPUs in one process.
 
-use super::World;
+mod code;
+mod gpus;
+mod heap;
+mod peers;
+
+use super::{Kind, MOST_BLOCKS, MOST_RANKS, Options, World};
+use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
-use cudarc::driver::sys as cuda;
+use crate::nvrtc::Arch;
+use cudarc::driver::sys::CUdevice_attribute;
+use gpus::CudaGpus;
+use quadrille_compiler::domain::Domain;
+use std::sync::Arc;
 
-/// Why a world of GPUs cannot be had.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CudaAbsence {
-    /// libcuda is not there, or has not the functions of a driver.
-    #[error("there is no NVIDIA driver on this machine (no usable libcuda)")]
-    NoDriver,
-    /// The driver does not start.
-    #[error("the NVIDIA driver does not start: {call} gives {code:?}")]
-    Driver {
-        /// The driver's function.
-        call: &'static str,
-        /// Its result.
-        code: cuda::CUresult,
-    },
-    /// The driver sees no GPU.
-    #[error("the NVIDIA driver sees no GPU")]
-    NoGpu,
-    /// A device that is not there was asked for.
-    #[error("there is no GPU {device}: the NVIDIA driver sees {present}")]
-    NoSuchGpu {
-        /// The device's ordinal.
-        device: u32,
-        /// How many there are.
-        present: u32,
-    },
-    /// The GPUs are there.
-    #[error("the NVIDIA driver sees {present} GPUs, but worlds of GPUs are not supported by this version")]
-    Unsupported {
-        /// How many there are.
-        present: u32,
-    },
+/// The GPUs of a world, and what all of them can do.
+#[derive(Clone, Debug)]
+pub(super) struct Devices {
+    driver: Driver,
+    /// Of each rank; all the same one where ranks share it.
+    ordinals: Vec<u32>,
+    shared: bool,
+    name: String,
+    /// The oldest architecture among them.
+    arch: Arch,
+    /// Whether their switch combines and multicasts.
+    multicast: bool,
+    /// Whether their links keep lines of 128 bytes whole.
+    whole_lines: bool,
 }
+
+/// What kernels are written for.
+const OLDEST: u32 = 80;
 
 impl World {
-    /// A world of the GPUs with these ordinals, one a rank.
+    /// A world of the GPUs with these ordinals, one a rank, with default [`Options`].
     ///
     /// # Errors
-    /// [`Error::Cuda`], in this version always: no driver, no GPU, or GPUs that it cannot use yet.
+    /// [`Error::Cuda`]: no driver, a device that is not there or is named twice, or one that does not reach another's
+    /// memory. [`Error::NoRanks`], [`Error::TooManyRanks`].
     pub fn cuda(devices: &[u32]) -> Result<World, Error> {
-        let present = gpus().map_err(Error::Cuda)?;
-        if devices.is_empty() {
-            return Err(Error::NoRanks);
+        World::cuda_with(devices, Options::default())
+    }
+
+    /// As [`World::cuda`], with options; those that only virtual GPUs have, and the architecture, are not read.
+    ///
+    /// # Errors
+    /// Those of [`World::cuda`], and [`Error::BlockCap`].
+    pub fn cuda_with(devices: &[u32], options: Options) -> Result<World, Error> {
+        World::cuda_by(Driver::of_machine()?, devices, options)
+    }
+
+    /// `ranks` ranks that share one GPU, with default [`Options`]: all of them run in one cooperative launch.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`]: no driver, or no such device. [`Error::NoRanks`], [`Error::TooManyRanks`].
+    pub fn cuda_shared(device: u32, ranks: u32) -> Result<World, Error> {
+        World::cuda_shared_with(device, ranks, Options::default())
+    }
+
+    /// As [`World::cuda_shared`], with options as in [`World::cuda_with`].
+    ///
+    /// # Errors
+    /// Those of [`World::cuda_shared`], and [`Error::BlockCap`].
+    pub fn cuda_shared_with(device: u32, ranks: u32, options: Options) -> Result<World, Error> {
+        World::cuda_shared_by(Driver::of_machine()?, device, ranks, options)
+    }
+
+    pub(crate) fn cuda_by(driver: Driver, devices: &[u32], options: Options) -> Result<World, Error> {
+        let ranks = checked(devices.len(), &options)?;
+        let repeated = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at]));
+        if let Some(at) = repeated {
+            return Err(CudaError::Repeated { device: devices[at] }.into());
         }
-        Err(Error::Cuda(match devices.iter().find(|&&device| device >= present) {
-            Some(&device) => CudaAbsence::NoSuchGpu { device, present },
-            None => CudaAbsence::Unsupported { present },
-        }))
+        let devices = Devices::survey(driver, devices.to_vec(), false)?;
+        World::new(ranks, options, Kind::Cuda(devices), Arc::default())
+    }
+
+    pub(crate) fn cuda_shared_by(
+        driver: Driver,
+        device: u32,
+        ranks: u32,
+        options: Options,
+    ) -> Result<World, Error> {
+        let ranks = checked(ranks as usize, &options)?;
+        let devices = Devices::survey(driver, vec![device; ranks as usize], true)?;
+        World::new(ranks, options, Kind::Cuda(devices), Arc::default())
     }
 }
 
-/// How many GPUs the driver sees; at least 1.
-pub fn gpus() -> Result<u32, CudaAbsence> {
-    let checked = |call, code: cuda::CUresult| match code {
-        cuda::CUresult::CUDA_SUCCESS => Ok(()),
-        cuda::CUresult::CUDA_ERROR_NO_DEVICE => Err(CudaAbsence::NoGpu),
-        // The libcuda that is only there to link with.
-        cuda::CUresult::CUDA_ERROR_STUB_LIBRARY => Err(CudaAbsence::NoDriver),
-        code => Err(CudaAbsence::Driver { call, code }),
-    };
-    // SAFETY: opens libcuda by name and asks for two symbols, whose types do not matter as they are not called
-    // here. Library and symbols may be missing, and cudarc panics then, so they are asked for first.
-    let usable = unsafe {
-        cuda::is_culib_present()
-            && [&b"cuInit\0"[..], b"cuDeviceGetCount\0"]
-                .into_iter()
-                .all(|symbol| cuda::culib().get::<unsafe extern "C" fn()>(symbol).is_ok())
-    };
-    if !usable {
-        return Err(CudaAbsence::NoDriver);
+/// How many GPUs the driver of this machine sees; at least 1.
+///
+/// # Errors
+/// [`CudaError::NoDriver`], [`CudaError::NoGpu`], [`CudaError::OldDriver`].
+pub fn gpus() -> Result<u32, CudaError> {
+    Driver::of_machine()?.devices()
+}
+
+fn checked(ranks: usize, options: &Options) -> Result<u32, Error> {
+    let cap = options.block_cap;
+    match u32::try_from(ranks) {
+        Ok(0) => Err(Error::NoRanks),
+        Ok(ranks) if ranks <= MOST_RANKS => {
+            let admitted = (1..=MOST_BLOCKS).contains(&cap);
+            if admitted { Ok(ranks) } else { Err(Error::BlockCap { cap, most: MOST_BLOCKS }) }
+        }
+        _ => Err(Error::TooManyRanks { ranks: ranks.try_into().unwrap_or(u32::MAX), most: MOST_RANKS }),
     }
-    // SAFETY: cuInit may be called at any time and any number of times; its only flag is 0.
-    checked("cuInit", unsafe { cuda::cuInit(0) })?;
-    let mut count = 0;
-    // SAFETY: writes one integer; the driver is initialized.
-    checked("cuDeviceGetCount", unsafe { cuda::cuDeviceGetCount(&mut count) })?;
-    match u32::try_from(count) {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err(CudaAbsence::NoGpu),
+}
+
+impl Devices {
+    /// Asks every device what it can do; nothing is made on any of them.
+    fn survey(driver: Driver, ordinals: Vec<u32>, shared: bool) -> Result<Devices, Error> {
+        let distinct = if shared { &ordinals[..1] } else { &ordinals[..] };
+        let devices: Vec<Device> = distinct
+            .iter()
+            .map(|&ordinal| Device::new(&driver, ordinal))
+            .collect::<Result<_, CudaError>>()?;
+        let mut arch: Option<Arch> = None;
+        for device in &devices {
+            let own = device.arch()?;
+            let ordinal = device.ordinal();
+            if own.number < OLDEST {
+                return Err(CudaError::OldGpu { device: ordinal, arch: own }.into());
+            }
+            if device
+                .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)?
+                == 0
+            {
+                let feature = "virtual memory management";
+                let help = "use a GPU in a mode that has it (not WDDM), or `--world virtual`";
+                return Err(CudaError::Unsupported { device: ordinal, feature, help }.into());
+            }
+            if shared && device.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH)? == 0 {
+                let feature = "cooperative launch";
+                let help = "use one GPU a rank, or `--world virtual`";
+                return Err(CudaError::Unsupported { device: ordinal, feature, help }.into());
+            }
+            if devices.len() > 1 && device.is_mig()? {
+                return Err(CudaError::Mig { device: ordinal }.into());
+            }
+            arch = Some(arch.map_or(own, |arch| arch.min(own)));
+        }
+        let name = devices.first().map_or(Ok(String::new()), Device::name)?;
+        let mut devices = Devices {
+            whole_lines: !shared && peers::connected(&devices)?,
+            multicast: !shared && peers::multicast(&driver, &devices)?,
+            driver,
+            ordinals,
+            shared,
+            name,
+            arch: arch.ok_or(CudaError::NoGpu)?,
+        };
+        // What is written to a peer must arrive, and a multicast object must be had, whatever the driver says.
+        devices.multicast = devices.gpus()?.prove(devices.multicast)?;
+        Ok(devices)
+    }
+
+    /// The GPUs themselves.
+    pub(super) fn gpus(&self) -> Result<CudaGpus, CudaError> {
+        CudaGpus::new(&self.driver, &self.ordinals, self.shared, self.arch)
+    }
+
+    pub(super) fn domain(&self, full: Domain) -> Domain {
+        let Devices { multicast, whole_lines, .. } = *self;
+        Domain { multicast, whole_lines, ..full }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let Devices { ordinals, name, shared, .. } = self;
+        let ranks = ordinals.len();
+        match (shared, ranks) {
+            (true, _) => format!("{ranks} ranks on GPU {} ({name})", ordinals[0]),
+            (false, 1) => format!("GPU {} ({name})", ordinals[0]),
+            (false, _) => {
+                let numbers: Vec<_> = ordinals.iter().map(u32::to_string).collect();
+                format!("{ranks} GPUs ({}: {name})", numbers.join(", "))
+            }
+        }
     }
 }
 
@@ -91,7 +186,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_world_of_gpus_is_an_error_with_a_remedy() {
+    fn a_world_of_gpus_is_an_error_with_a_remedy_where_there_are_none() {
+        if gpus().is_ok() {
+            return;
+        }
         let error = World::cuda(&[0, 1]).unwrap_err();
         assert!(error.is_missing(), "{error}");
         assert!(error.to_string().contains("--world virtual"), "{error}");

@@ -1,20 +1,24 @@
 //! Virtual GPUs: the only file that drives the PTX machine.
 
-use crate::communicator::FIFOS;
-use crate::error::Error;
-use crate::kernel::Loaded;
+use super::gpus::{Gpus, On, Place, Progress, Start, Trouble};
+use crate::communicator::{ALIGNMENT, FIFOS};
+use crate::error::{CallProblem, Error};
+use crate::kernel::{Binary, Loaded};
+use crate::nvrtc::{Arch, Code, Kind};
 use crate::timeline::Timeline;
 use crate::world::Options;
-use quadrille_compiler::abi::FifoLayout;
+use quadrille_compiler::abi::{FifoLayout, StatusRecord};
+use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::options::Protocol;
 use quadrille_vgpu::{
     Class, ClassCount, ClockOptions, Config, Execution, Fault, Launch, Layout, LinkStatistics, Machine,
-    RequestError, Status, Waits,
+    Module, RequestError, Status, Waits,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
-/// What calls did on virtual GPUs.
+/// What calls did. All but `elapsed` is told by virtual GPUs only.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -30,6 +34,9 @@ pub struct Statistics {
     pub waits: Waits,
     /// When, where the GPUs have a clock.
     pub timeline: Option<Timeline>,
+    /// From the first call's start to the last one's end by the GPUs' own clocks, on the rank that took longest; `None` on
+    /// virtual GPUs.
+    pub elapsed: Option<Duration>,
 }
 
 /// What one rank's kernels did to a peer's memory. Signals and polls count as well.
@@ -60,11 +67,15 @@ impl Statistics {
     }
 }
 
-/// The GPUs of a world. Addresses are good on every rank.
+/// The virtual GPUs of a world.
 #[derive(Debug)]
 pub(crate) struct VirtualGpus {
     machine: Machine,
+    ranks: u32,
+    arch: Arch,
     clocked: bool,
+    /// Whether waits are.
+    bounded: bool,
     /// Launches of earlier runs.
     launches: usize,
     /// What has been launched since, and where.
@@ -78,41 +89,70 @@ impl VirtualGpus {
         options: &Options,
         clock: Option<&ClockOptions>,
     ) -> Result<VirtualGpus, Error> {
-        let Options { seed, policy, check, instruction_limit, .. } = *options;
+        let Options { seed, policy, check, instruction_limit, arch, patience, .. } = *options;
         let execution = match (seed, check, clock) {
             (None, None, None) => Execution::Parallel { threads: None },
             _ => Execution::Deterministic,
         };
-        let (ranks, seed) = (ranks as usize, seed.unwrap_or_default());
+        let seed = seed.unwrap_or_default();
         let clock = clock.cloned();
         let clocked = clock.is_some();
-        let config =
-            Config { ranks, execution, seed, policy, check, clock, instruction_limit, ..Config::default() };
+        let config = Config {
+            ranks: ranks as usize,
+            execution,
+            seed,
+            policy,
+            check,
+            clock,
+            instruction_limit,
+            ..Config::default()
+        };
         let machine = Machine::new(config).map_err(refused)?;
-        Ok(VirtualGpus { machine, clocked, launches: 0, launched: Vec::new() })
+        let bounded = patience.is_some();
+        Ok(VirtualGpus { machine, ranks, arch, clocked, bounded, launches: 0, launched: Vec::new() })
+    }
+}
+
+impl Gpus for VirtualGpus {
+    fn target(&self) -> Result<(Arch, Kind), Error> {
+        Ok((self.arch, Kind::Ptx))
     }
 
-    /// At least 1 byte of a rank's memory.
-    pub(crate) fn alloc(
+    fn load(&mut self, code: &Code, _: &Cuda, program: &str) -> Result<Binary, Error> {
+        let program = || program.to_owned();
+        let Code::Ptx(ptx) = code else { return Err(Error::NoPtx { program: program() }) };
+        match Module::parse(ptx) {
+            Ok(module) => Ok(Binary::Ptx(Arc::new(module))),
+            Err(source) => Err(Error::Ptx { program: program(), source }),
+        }
+    }
+
+    /// The machine finds addresses itself.
+    fn reserve(&mut self, _: u64) -> Result<Place, Error> {
+        Ok(Place(0))
+    }
+
+    fn release(&mut self, _: Place, _: u64) {}
+
+    fn alloc(
         &mut self,
-        rank: Rank,
+        (rank, _): (Rank, Place),
         bytes: u64,
-        align: u64,
         label: &str,
         zeroed: bool,
     ) -> Result<u64, Error> {
         let rank = rank.0 as usize;
         let address = if zeroed {
-            self.machine.alloc_zeroed(rank, bytes, align, label)
+            self.machine.alloc_zeroed(rank, bytes, ALIGNMENT, label)
         } else {
-            self.machine.alloc(rank, bytes, align, label)
+            self.machine.alloc(rank, bytes, ALIGNMENT, label)
         };
         address.map_err(refused)
     }
 
-    /// A rank's FIFOs, of whose lines the memory model then knows.
-    pub(crate) fn alloc_fifos(&mut self, rank: Rank, layout: &FifoLayout) -> Result<u64, Error> {
-        let region = self.alloc(rank, layout.bytes(), 256, FIFOS, true)?;
+    /// The memory model then knows of their lines.
+    fn alloc_fifos(&mut self, at: (Rank, Place), layout: &FifoLayout) -> Result<u64, Error> {
+        let region = self.alloc(at, layout.bytes(), FIFOS, true)?;
         for (protocol, lines) in [(Protocol::Ll, Layout::Ll), (Protocol::Ll128, Layout::Ll128)] {
             let declared =
                 self.machine.packets(region + layout.begin(protocol), layout.part(protocol), lines);
@@ -121,63 +161,95 @@ impl VirtualGpus {
         Ok(region)
     }
 
-    /// One address for memory of all ranks. It ends with that memory.
-    pub(crate) fn multicast(&mut self, members: &[u64], bytes: u64, label: &str) -> Result<u64, Error> {
+    /// A kernel that stores its code ends the run; where waits are bounded, all kernels end by themselves.
+    fn alloc_status(&mut self) -> Result<Vec<u64>, Error> {
+        let mut records = Vec::new();
+        for rank in 0..self.ranks {
+            let record = self.alloc((Rank(rank), Place(0)), StatusRecord::BYTES, "status record", true)?;
+            if !self.bounded {
+                self.machine.watch(record + StatusRecord::CODE_OFFSET, 4);
+            }
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    fn status(&self, address: u64) -> Option<StatusRecord> {
+        StatusRecord::decode(&self.machine.read(address, StatusRecord::BYTES as usize).ok()?)
+    }
+
+    fn multicast(&mut self, members: &[u64], bytes: u64, label: &str) -> Result<u64, Error> {
         self.machine.multicast(members, bytes, label).map_err(refused)
     }
 
-    /// Frees what begins at an address. What is not there needs no freeing.
-    pub(crate) fn free(&mut self, address: u64) {
+    fn free(&mut self, address: u64) {
         let _ = self.machine.free(address);
     }
 
-    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Error> {
         self.machine.write(address, bytes).map_err(|fault| Error::Machine(Box::new(fault)))
     }
 
-    /// The bytes, or what keeps them from being read: [`Fault::Uninitialized`] above all.
-    pub(crate) fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Fault> {
-        self.machine.read(address, bytes as usize)
+    fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Trouble> {
+        Ok(self.machine.read(address, bytes as usize)?)
     }
 
-    /// Stops a run when a kernel stores into these bytes.
-    pub(crate) fn watch(&mut self, address: u64, bytes: u64) {
-        self.machine.watch(address, bytes);
+    fn start(&self) -> Start {
+        Start::WhenSynchronized
     }
 
-    /// Queues a rank's kernel. A rank without thread blocks has nothing to do.
-    pub(crate) fn launch(&mut self, rank: Rank, program: &Arc<Loaded>, params: Vec<u8>) -> Result<(), Fault> {
+    fn admits(&self, _: Rank, _: usize) -> Result<Option<CallProblem>, Error> {
+        Ok(Some(CallProblem::NoStreams))
+    }
+
+    fn launch(&mut self, rank: Rank, program: &Arc<Loaded>, params: Vec<u8>, _: On) -> Result<bool, Trouble> {
         let cuda = &program.cuda;
         let number = rank.0 as usize;
         let blocks = cuda.grid.get(number).copied().unwrap_or(0);
+        let Binary::Ptx(module) = &program.binary else { return Ok(false) };
         if blocks == 0 {
-            return Ok(());
+            return Ok(false);
         }
         if self.clocked {
-            self.machine.label_lines(&program.module, |place| program.label(place));
+            self.machine.label_lines(module, |place| program.label(place));
         }
-        self.machine.launch(Launch {
+        let launch = Launch {
             rank: number,
-            module: program.module.clone(),
+            module: module.clone(),
             kernel: cuda.entry.clone(),
             grid: [blocks, 1, 1],
             block: [cuda.threads, 1, 1],
             shared_bytes: 0,
             params: vec![params],
-        })?;
+        };
+        self.machine.launch(launch).map_err(Fault::Request)?;
         self.launched.push((rank, program.clone()));
+        Ok(false)
+    }
+
+    /// Calls of a graph are queued again.
+    fn begin_capture(&mut self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Runs what is queued; `None` where a watched store ended it.
-    pub(crate) fn run(&mut self) -> Result<Option<Statistics>, Fault> {
+    fn end_capture(&mut self) -> Result<u64, Error> {
+        Ok(0)
+    }
+
+    fn replay(&mut self, _: u64, _: &[u64]) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    fn forget(&mut self, _: u64) {}
+
+    fn progress(&mut self) -> Result<Progress, Trouble> {
         let launched = std::mem::take(&mut self.launched);
         let first = self.launches;
         self.launches += launched.len();
         let outcome = self.machine.run()?;
         if outcome.status != Status::Completed {
             self.machine.abandon();
-            return Ok(None);
+            return Ok(Progress::Stopped);
         }
         let done = outcome.statistics;
         let mut links = Vec::new();
@@ -195,8 +267,17 @@ impl VirtualGpus {
         let classes = Class::ALL.iter().map(|&class| (class, done.class(class))).collect();
         let timeline = outcome.timing.map(|timing| Timeline::new(timing, first, &launched));
         let waits = done.waits;
-        Ok(Some(Statistics { instructions, lane_instructions, links, classes, waits, timeline }))
+        let elapsed = None;
+        let statistics =
+            Statistics { instructions, lane_instructions, links, classes, waits, timeline, elapsed };
+        Ok(Progress::Done(Box::new(statistics)))
     }
+
+    fn flies(&self, _: u64, _: Rank) -> bool {
+        false
+    }
+
+    fn abort(&mut self) {}
 }
 
 fn refused(error: RequestError) -> Error {

@@ -218,6 +218,16 @@ impl Machine {
         self.memory.allocate(rank, label, bytes, align, true, false)
     }
 
+    /// Allocates at an address of the caller's choice, as drivers with virtual memory management do: rank r has the
+    /// addresses from `(r + 1) << 40`, of which the machine takes only those of the upper half itself from then on. Other than
+    /// those of [`Machine::alloc`], such addresses may be used again once freed.
+    ///
+    /// # Errors
+    /// No such address, something lives there, or no room.
+    pub fn alloc_at(&mut self, address: u64, bytes: u64, label: &str) -> Result<(), RequestError> {
+        self.memory.place(address, label, bytes)
+    }
+
     /// Makes a multicast range: one address that stands for the same `bytes` bytes from each of the addresses on, which
     /// lie in allocations of different ranks and are multiples of 16. Only `multimem` instructions may access it; they
     /// combine values in the order of the ranks. In the memory model, an order between them and accesses by the members'
@@ -226,7 +236,26 @@ impl Machine {
     /// # Errors
     /// [`RequestError::Multicast`].
     pub fn multicast(&mut self, members: &[u64], bytes: u64, label: &str) -> Result<u64, RequestError> {
-        self.memory.multicast(members, bytes, label)
+        self.memory.multicast(members, bytes, label, None)
+    }
+
+    /// As [`Machine::multicast`], at an address of the caller's choice, which is none of a rank's memory.
+    ///
+    /// # Errors
+    /// Those of [`Machine::multicast`], and where something is at the address.
+    pub fn multicast_at(
+        &mut self,
+        address: u64,
+        members: &[u64],
+        bytes: u64,
+        label: &str,
+    ) -> Result<(), RequestError> {
+        self.memory.multicast(members, bytes, label, Some(address)).map(drop)
+    }
+
+    /// Ends the multicast range that begins at an address. What it stood for stays.
+    pub fn end_multicast(&mut self, address: u64) {
+        self.memory.end_multicast(address);
     }
 
     /// Frees an allocation; its addresses are never used again.

@@ -7,9 +7,8 @@ use crate::error::Error;
 use crate::failure::Cause;
 use crate::kernel::Kernel;
 use crate::launch::Call;
-use crate::nvrtc;
 use crate::run::Session;
-use crate::tests::{collective, collectives, provide};
+use crate::tests::{cache, collective, collectives, provide};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::domain::Domain;
@@ -199,7 +198,8 @@ impl Program {
         let cuda = Cuda { text: text.to_owned(), ..self.cuda.clone() };
         let mut kernels = world.shared.cache();
         let name = self.name.clone();
-        let compiled = kernels.compile(world.options().arch, name, self.shape, self.divisible, cuda);
+        let compiled =
+            kernels.compile(&mut *world.shared.lock().gpus, name, self.shape, self.divisible, cuda);
         drop(kernels);
         let (loaded, _) = compiled?;
         let kernels =
@@ -229,12 +229,4 @@ fn verdict(error: &Error) -> Verdict {
         },
         other => format!("{other:?}"),
     }
-}
-
-/// Compiled mutants, from run to run.
-fn cache() -> nvrtc::Cache {
-    let program = std::env::current_exe().unwrap();
-    // From PROFILE/deps to the target folder.
-    let target = program.ancestors().nth(3).unwrap_or(&program);
-    nvrtc::Cache::new(target.join("tmp/mutants"))
 }

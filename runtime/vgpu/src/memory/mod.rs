@@ -83,9 +83,38 @@ impl Allocation {
 
 #[derive(Debug)]
 struct RankMemory {
-    /// By ascending address.
+    /// In the order of their making.
     allocations: Vec<Allocation>,
+    /// First addresses, ascending, and beside each which allocation begins there: of several, the last one made.
+    bases: Vec<u64>,
+    numbers: Vec<u32>,
     next: u64,
+}
+
+impl RankMemory {
+    fn push(&mut self, allocation: Allocation) {
+        let number = self.allocations.len() as u32;
+        let from = self.bases.partition_point(|&base| base < allocation.base);
+        let to = self.bases.partition_point(|&base| base < allocation.base + allocation.len.max(1));
+        // Whatever began there has been freed.
+        self.bases.splice(from..to, [allocation.base]);
+        self.numbers.splice(from..to, [number]);
+        self.next = self.next.max(allocation.base + allocation.len);
+        self.allocations.push(allocation);
+    }
+
+    /// The allocation that begins at or before the address.
+    #[inline]
+    fn before(&self, address: u64) -> Option<usize> {
+        let at = self.bases.partition_point(|&base| base <= address).checked_sub(1)?;
+        Some(self.numbers[at] as usize)
+    }
+
+    /// The first one that begins behind the address.
+    fn after(&self, address: u64) -> Option<usize> {
+        let at = self.bases.partition_point(|&base| base <= address);
+        self.numbers.get(at).map(|&number| number as usize)
+    }
 }
 
 /// All memory that kernels of different blocks can share. While kernels run, only the values in it change.
@@ -128,7 +157,12 @@ pub(crate) type AllocationId = (usize, usize);
 
 impl Memory {
     pub(crate) fn new(ranks: usize, shared: bool) -> Memory {
-        let rank = |r: usize| RankMemory { allocations: Vec::new(), next: (r as u64 + 1) << RANK_SHIFT };
+        let rank = |r: usize| RankMemory {
+            allocations: Vec::new(),
+            bases: Vec::new(),
+            numbers: Vec::new(),
+            next: (r as u64 + 1) << RANK_SHIFT,
+        };
         Memory { ranks: (0..ranks).map(rank).collect(), watched: Vec::new(), shared, multicasts: Vec::new() }
     }
 
@@ -160,8 +194,7 @@ impl Memory {
         let Some(bytes) = Bytes::placed(base, bytes, zeroed, self.shared) else {
             return Err(refuse("this machine has no room for it"));
         };
-        memory.next = end;
-        memory.allocations.push(Allocation {
+        memory.push(Allocation {
             base,
             len,
             bytes: bytes.into(),
@@ -171,6 +204,46 @@ impl Memory {
             alias: None,
         });
         Ok(base)
+    }
+
+    /// As [`Memory::allocate`], at an address of the caller's choice, where nothing lives. What the machine places itself goes
+    /// to the upper half of the rank's addresses from then on.
+    pub(crate) fn place(&mut self, address: u64, label: &str, len: u64) -> Result<(), RequestError> {
+        let refuse = |reason| RequestError::Allocation { label: label.into(), bytes: len, align: 1, reason };
+        let rank = (address >> RANK_SHIFT).wrapping_sub(1) as usize;
+        let shared = self.shared;
+        let end = address.checked_add(len).filter(|end| (end - 1) >> RANK_SHIFT == rank as u64 + 1);
+        let (Some(memory), Some(end), true) = (self.ranks.get_mut(rank), end, len > 0) else {
+            return Err(refuse("it is empty, or no rank has these addresses"));
+        };
+        let live = |number: usize| !memory.allocations[number].freed;
+        let before = memory.before(address).filter(|&number| live(number));
+        let overlaps = before.is_some_and(|number| {
+            let found = &memory.allocations[number];
+            address < found.base + found.len
+        });
+        if overlaps
+            || memory
+                .after(address)
+                .is_some_and(|number| live(number) && memory.allocations[number].base < end)
+        {
+            return Err(refuse("something else is there"));
+        }
+        let bytes = usize::try_from(len).ok().and_then(|len| Bytes::placed(address, len, false, shared));
+        let Some(bytes) = bytes else {
+            return Err(refuse("this machine has no room for it"));
+        };
+        memory.next = memory.next.max(((rank as u64 + 1) << RANK_SHIFT) + (1 << (RANK_SHIFT - 1)));
+        memory.push(Allocation {
+            base: address,
+            len,
+            bytes: bytes.into(),
+            label: label.into(),
+            freed: false,
+            read_only: false,
+            alias: None,
+        });
+        Ok(())
     }
 
     /// Maps an allocation at one more address of its rank, which is aligned as the first one is.
@@ -193,17 +266,8 @@ impl Memory {
         if (begin + len) >> RANK_SHIFT != id.0 as u64 + 1 {
             return Err(RequestError::Alias { address, reason: "the rank's address space is used up" });
         }
-        memory.next = begin + len;
         let alias = Some((id, number));
-        memory.allocations.push(Allocation {
-            base: begin,
-            len,
-            bytes,
-            label,
-            freed: false,
-            read_only,
-            alias,
-        });
+        memory.push(Allocation { base: begin, len, bytes, label, freed: false, read_only, alias });
         Ok(begin)
     }
 
@@ -237,18 +301,20 @@ impl Memory {
     #[inline]
     pub(crate) fn locate(&self, address: u64) -> Option<AllocationId> {
         let rank = (address >> RANK_SHIFT).wrapping_sub(1) as usize;
-        let allocations = &self.ranks.get(rank)?.allocations;
-        let number = allocations.partition_point(|a| a.base <= address).checked_sub(1)?;
-        let found = &allocations[number];
+        let memory = self.ranks.get(rank)?;
+        let number = memory.before(address)?;
+        let found = &memory.allocations[number];
         (address - found.base < found.len.max(1)).then_some((rank, number))
     }
 
-    /// Makes a range that stands for `bytes` bytes from each of the addresses on.
+    /// Makes a range that stands for `bytes` bytes from each of the addresses on, if need be at an address of the caller's
+    /// choice.
     pub(crate) fn multicast(
         &mut self,
         members: &[u64],
         bytes: u64,
         label: &str,
+        at: Option<u64>,
     ) -> Result<u64, RequestError> {
         let refuse = |reason| Err(RequestError::Multicast { label: label.into(), bytes, reason });
         let mut ranks = Vec::new();
@@ -281,14 +347,25 @@ impl Memory {
         if members.iter().any(|member| member % 16 != 0) {
             return refuse("a member is not aligned to 16 bytes");
         }
-        let end = self.multicasts.last().map_or(MULTICAST_WINDOW, |last| last.base + last.len);
-        let base = (end + GUARD).next_multiple_of(256);
+        let own = self.multicasts.iter().filter(|m| m.base > MULTICAST_WINDOW);
+        let end = own.map(|m| m.base + m.len).max().unwrap_or(MULTICAST_WINDOW);
+        let base = at.unwrap_or((end + GUARD).next_multiple_of(256));
         if bytes == 0 || bytes > 1 << RANK_SHIFT || base + bytes >= MULTICAST_WINDOW + (1 << WINDOW_SHIFT) {
             return refuse("it is empty, or the address space is used up");
+        }
+        let taken = |m: &Multicast| base < m.base + m.len && m.base < base + bytes;
+        let of_ranks = (base >> RANK_SHIFT) <= self.ranks.len() as u64;
+        if of_ranks || self.multicasts.iter().any(taken) {
+            return refuse("something else is there");
         }
         let members = ranks.into_iter().map(|(_, member)| member).collect();
         self.multicasts.push(Multicast { base, len: bytes, label: label.into(), members });
         Ok(base)
+    }
+
+    /// Ends a range.
+    pub(crate) fn end_multicast(&mut self, base: u64) {
+        self.multicasts.retain(|multicast| multicast.base != base);
     }
 
     /// What bytes of a multicast range stand for, by rank, and the range's first address and its bytes.
@@ -332,13 +409,13 @@ impl Memory {
             });
         }
         let rank = (address >> RANK_SHIFT).wrapping_sub(1) as usize;
-        let allocations = &self.ranks.get(rank)?.allocations;
-        let after = allocations.partition_point(|a| a.base <= address);
-        let before = after.checked_sub(1).map(|i| &allocations[i]);
+        let memory = self.ranks.get(rank)?;
+        let [before, after] = [memory.before(address), memory.after(address)]
+            .map(|found| found.map(|n| &memory.allocations[n]));
         let distance = |a: &Allocation| {
             if address < a.base { a.base - address } else { (address - a.base).saturating_sub(a.len) }
         };
-        let nearest = match (before, allocations.get(after)) {
+        let nearest = match (before, after) {
             (Some(b), Some(a)) if distance(a) < distance(b) => a,
             (Some(b), _) => b,
             (None, a) => a?,

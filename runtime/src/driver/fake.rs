@@ -1,0 +1,244 @@
+//! A driver for the tests, at the boundary to libcuda: it keeps account of all that is made and freed, records every call,
+//! fails where it is told to, and executes kernels on virtual GPUs, one a device.
+//!
+//! Launches run when somebody waits for them: when a stream is synchronized, or when it is asked whether an event has come
+//! to pass and every device has been given as many launches, or that is asked very often.
+//! What the driver would do wrong, or hang on, is a [`Fake::violations`] here.
+
+mod calls;
+
+use super::Driver;
+use crate::nvrtc::Version;
+use cudarc::driver::sys::CUresult;
+use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, Module};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The fake driver. Clones are the same one.
+#[derive(Clone)]
+pub(crate) struct Fake {
+    state: Arc<Mutex<State>>,
+}
+
+/// What the driver says of its machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    /// The CUDA version that it is for. PTX is executed, cubins are not: one older than NVRTC gets PTX.
+    pub(crate) version: Version,
+    pub(crate) devices: i32,
+    pub(crate) name: &'static str,
+    /// Compute capability.
+    pub(crate) capability: (i32, i32),
+    /// Bytes that a device says to have, and those that it has.
+    pub(crate) memory: u64,
+    pub(crate) room: u64,
+    pub(crate) multicast: bool,
+    pub(crate) cooperative: bool,
+    pub(crate) virtual_memory: bool,
+    /// Blocks that a multiprocessor holds, and multiprocessors.
+    pub(crate) resident: (i32, i32),
+    pub(crate) native_atomics: bool,
+    /// Pairs without peer access.
+    pub(crate) apart: Vec<(i32, i32)>,
+    /// A pair whose copies get lost.
+    pub(crate) lost: Option<(i32, i32)>,
+    /// Functions that it has not.
+    pub(crate) missing: Vec<&'static str>,
+}
+
+impl Setting {
+    fn new(devices: i32) -> Setting {
+        Setting {
+            version: Version { major: 12, minor: 9 },
+            devices,
+            name: "Fake H100",
+            capability: (9, 0),
+            // So that each rank's part of the heap is that of a virtual GPU.
+            memory: if devices == 1 { 1 << 38 } else { 1 << 40 },
+            room: 8 << 30,
+            multicast: devices > 1,
+            cooperative: true,
+            virtual_memory: true,
+            resident: (2, 132),
+            native_atomics: true,
+            apart: Vec::new(),
+            lost: None,
+            missing: Vec::new(),
+        }
+    }
+}
+
+/// Something that was made and has not been freed.
+#[derive(Debug)]
+enum Object {
+    Context { device: usize, retained: u32 },
+    Memory { device: usize, bytes: u64 },
+    Multicast { devices: usize, added: Vec<usize>, bound: Vec<(usize, u64, u64)> },
+    Range { bytes: u64 },
+    Mapping { handle: u64, access: Vec<usize> },
+    Host { bytes: usize, device: u64 },
+    Stream { device: usize, captured: Option<Vec<Launch>> },
+    Event { device: usize, recorded: bool },
+    Module { device: usize, module: Option<Arc<Module>> },
+    Function { module: u64, name: String },
+    Graph { launches: Vec<Launch> },
+    GraphExec { launches: Vec<Launch> },
+}
+
+struct State {
+    setting: Setting,
+    machine: Machine,
+    /// By handle or address.
+    objects: BTreeMap<u64, Object>,
+    next: u64,
+    /// The current context's handle; 0 for none.
+    current: u64,
+    calls: Vec<(&'static str, String)>,
+    /// The number of the call that fails, and how.
+    failing: Option<(usize, CUresult)>,
+    /// Launches of each device that have not run.
+    pending: Vec<u32>,
+    /// Questions for events in a row.
+    asked: u32,
+    fault: Option<Fault>,
+    violations: Vec<String>,
+}
+
+impl Fake {
+    pub(crate) fn new(devices: i32) -> Fake {
+        Fake::with(devices, |_| {})
+    }
+
+    pub(crate) fn with(devices: i32, change: impl FnOnce(&mut Setting)) -> Fake {
+        let mut setting = Setting::new(devices);
+        change(&mut setting);
+        let execution = Execution::Deterministic;
+        let ranks = setting.devices.max(1) as usize;
+        let machine = Machine::new(Config { ranks, execution, ..Config::default() });
+        let state = State {
+            setting,
+            machine: machine.unwrap_or_else(|error| panic!("{error}")),
+            objects: BTreeMap::new(),
+            next: 0x1000,
+            current: 0,
+            calls: Vec::new(),
+            failing: None,
+            pending: vec![0; ranks],
+            asked: 0,
+            fault: None,
+            violations: Vec::new(),
+        };
+        Fake { state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn driver(&self) -> Driver {
+        self.try_driver().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(crate) fn try_driver(&self) -> Result<Driver, super::CudaError> {
+        Driver::new(Arc::new(self.clone()))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every call so far: the function, and its arguments in words.
+    pub(crate) fn calls(&self) -> Vec<(&'static str, String)> {
+        self.state().calls.clone()
+    }
+
+    /// Lets a call fail, by its number among all calls from now on.
+    pub(crate) fn fail_at(&self, number: usize, code: CUresult) {
+        let mut state = self.state();
+        state.failing = Some((state.calls.len() + number, code));
+    }
+
+    /// What has been made and not been freed.
+    pub(crate) fn leaks(&self) -> Vec<String> {
+        self.state().objects.values().map(|object| format!("{object:?}")).collect()
+    }
+
+    /// What was done in a wrong order.
+    pub(crate) fn violations(&self) -> Vec<String> {
+        self.state().violations.clone()
+    }
+
+    /// What went wrong in a kernel.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.state().fault.clone()
+    }
+}
+
+impl State {
+    fn handle(&mut self, object: Object) -> u64 {
+        self.next += 16;
+        self.objects.insert(self.next, object);
+        self.next
+    }
+
+    fn wrong(&mut self, what: String) {
+        self.violations.push(what);
+    }
+
+    /// The device whose context is current.
+    fn device(&self) -> Result<usize, CUresult> {
+        match self.objects.get(&self.current) {
+            Some(Object::Context { device, .. }) => Ok(*device),
+            _ => Err(CUresult::CUDA_ERROR_INVALID_CONTEXT),
+        }
+    }
+
+    fn is_pending(&self) -> bool {
+        self.pending.iter().any(|&launches| launches != 0)
+    }
+
+    /// Runs what was launched. Host memory is seen by kernels as it is when they begin, and the host sees their stores
+    /// when they have ended.
+    fn run(&mut self) -> Result<(), CUresult> {
+        if !self.is_pending() {
+            return Ok(());
+        }
+        self.pending.fill(0);
+        let hosts: Vec<(u64, usize, u64)> = self
+            .objects
+            .iter()
+            .filter_map(|(&host, object)| match object {
+                Object::Host { bytes, device } => Some((host, *bytes, *device)),
+                _ => None,
+            })
+            .collect();
+        for &(host, bytes, device) in &hosts {
+            // SAFETY: the host memory is alive and has as many bytes.
+            let seen = unsafe { std::slice::from_raw_parts(host as *const u8, bytes) }.to_vec();
+            self.machine.write(device, &seen).map_err(|_| CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)?;
+        }
+        let ran = self.machine.run();
+        for (host, bytes, device) in hosts {
+            if let Ok(stored) = self.machine.read(device, bytes) {
+                // SAFETY: as above; whoever else has it looks at it by atomics, and no kernel runs.
+                unsafe { std::ptr::copy_nonoverlapping(stored.as_ptr(), host as *mut u8, bytes) };
+            }
+        }
+        match ran {
+            Ok(_) => Ok(()),
+            Err(fault) => {
+                self.fault = Some(fault);
+                Err(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)
+            }
+        }
+    }
+
+    fn launch(&mut self, launch: Launch) -> Result<(), CUresult> {
+        let device = launch.rank;
+        let unreached = self.objects.values().any(|object| match object {
+            Object::Mapping { access, .. } => !access.contains(&device),
+            _ => false,
+        });
+        if unreached {
+            self.wrong(format!("device {device} launches a kernel and has no access to some memory"));
+        }
+        self.pending[device] += 1;
+        self.machine.launch(launch).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)
+    }
+}

@@ -1,0 +1,296 @@
+//! Calls under way: started when their ranks have queued them, waited for, and told of when they fail.
+
+use crate::communicator::{Group, multicast_label};
+use crate::error::{CallProblem, Error};
+use crate::failure::{self, Cause, Failure};
+use crate::launch::Queued;
+use crate::world::{Gpus, On, Progress, Shared, Start, State, Statistics, Trouble};
+use quadrille_compiler::abi::{FifoLayout, StatusRecord};
+use quadrille_compiler::ids::Rank;
+use quadrille_vgpu::Fault;
+use std::collections::VecDeque;
+use std::sync::MutexGuard;
+use std::thread;
+use std::time::Duration;
+
+/// The calls of one group that run, or ran when something failed: of each rank.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(crate) group: u64,
+    pub(crate) calls: Vec<Vec<Queued>>,
+}
+
+/// Between two looks at calls that run.
+const PAUSE: Duration = Duration::from_micros(20);
+
+/// How a call failed; nothing for what its status records tell.
+type Fate = Option<Fault>;
+
+impl Shared {
+    /// Starts every call that all ranks have queued, group by group and in order, and waits until those that have started
+    /// have ended; then says which others are missing.
+    pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
+        let mut state = self.lock();
+        if state.gpus.start() == Start::WhenSynchronized {
+            state.reserve(&self.fifo_layout())?;
+            if let Err(trouble) = state.launch_ready(false) {
+                return Err(self.ended(&mut state, trouble));
+            }
+        } else if let Some(missing) = state.groups.values().find_map(Group::missing) {
+            // What some ranks have not started may keep the others' kernels waiting.
+            return Err(missing);
+        }
+        self.wait(state)
+    }
+
+    /// Runs every call of every rank, also where others have queued none: as on GPUs that start calls at once.
+    #[cfg(test)]
+    pub(crate) fn synchronize_alone(&self) -> Result<Statistics, Error> {
+        let mut state = self.lock();
+        state.reserve(&self.fifo_layout())?;
+        match state.launch_ready(true) {
+            Ok(()) => self.wait(state),
+            Err(trouble) => Err(self.ended(&mut state, trouble)),
+        }
+    }
+
+    fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> Result<Statistics, Error> {
+        loop {
+            match state.gpus.progress() {
+                Ok(Progress::Running) => {
+                    if state.has_reports() {
+                        state.gpus.abort();
+                    }
+                    drop(state);
+                    thread::sleep(PAUSE);
+                    state = self.lock();
+                }
+                Ok(Progress::Done(statistics)) if !state.has_reports() => {
+                    for group in state.groups.values_mut() {
+                        group.flying.iter_mut().for_each(VecDeque::clear);
+                    }
+                    return state.groups.values().find_map(Group::missing).map_or(Ok(*statistics), Err);
+                }
+                Ok(Progress::Done(_) | Progress::Stopped) => return Err(self.failed(&mut state, None)),
+                Err(trouble) => return Err(self.ended(&mut state, trouble)),
+            }
+        }
+    }
+
+    fn ended(&self, state: &mut MutexGuard<'_, State>, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Fault(fault) => self.failed(state, Some(fault)),
+            // A context in which a kernel has failed does nothing any more.
+            Trouble::Error(Error::Cuda(error)) => {
+                let failure = Failure { cause: Cause::Driver { error }, calls: Vec::new() };
+                Error::Failed(state.fail(failure))
+            }
+            Trouble::Error(error) => error,
+        }
+    }
+
+    /// Ends every group, as calls have failed.
+    pub(crate) fn failed(&self, state: &mut State, fate: Fate) -> Error {
+        let batches = state.batches();
+        let layouts = (self.counter_layout(), self.fifo_layout());
+        let records = state.records(&batches);
+        let failure = failure::explain(layouts, self.patience(), &batches, &records, fate);
+        Error::Failed(state.fail(failure))
+    }
+
+    /// An error where a kernel has given up: all have left then.
+    pub(crate) fn reported(&self, state: &mut State) -> Result<(), Error> {
+        if !state.has_reports() {
+            return Ok(());
+        }
+        state.gpus.abort();
+        while let Ok(Progress::Running) = state.gpus.progress() {
+            thread::sleep(PAUSE);
+        }
+        Err(self.failed(state, None))
+    }
+
+    /// Starts what can start now that `rank` has queued a call, and takes that call back where it cannot be started.
+    pub(crate) fn advance(&self, state: &mut State, id: u64, rank: Rank) -> Result<(), Error> {
+        let start = state.gpus.start();
+        if start == Start::WhenSynchronized {
+            return Ok(());
+        }
+        self.reported(state)?;
+        let started = match start {
+            Start::Together => state.start_together(id, &self.fifo_layout()),
+            _ => state.start(id, rank, &[rank], &self.fifo_layout()),
+        };
+        started.inspect_err(|_| {
+            if let Some(group) = state.groups.get_mut(&id) {
+                group.queue[rank.0 as usize].pop_back();
+            }
+        })
+    }
+}
+
+impl State {
+    /// Makes what queued calls need: FIFOs, scratch, multicast ranges of the windows that go through the switch. Nothing is
+    /// running that uses them.
+    fn reserve(&mut self, fifos: &FifoLayout) -> Result<(), Error> {
+        let State { gpus, groups, .. } = self;
+        for group in groups.values_mut() {
+            let calls: Vec<Queued> = group.queue.iter().flatten().cloned().collect();
+            for call in calls {
+                group.provide(&mut **gpus, &call, fifos)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches what every rank of a group has queued, or all that any has.
+    fn launch_ready(&mut self, all: bool) -> Result<(), Trouble> {
+        let State { gpus, groups, .. } = self;
+        for (&id, group) in groups.iter_mut() {
+            let ready = group.queue.iter().map(VecDeque::len).min().unwrap_or(0);
+            for rank in 0..group.queue.len() {
+                let ready = if all { group.queue[rank].len() } else { ready };
+                let calls: Vec<Queued> = group.queue[rank].drain(..ready).collect();
+                group.started[rank] += ready as u64;
+                group.flying[rank].extend(calls);
+            }
+            for rank in 0..group.queue.len() {
+                for call in &group.flying[rank] {
+                    let params = call.params(group, rank).encode();
+                    let on = On { group: id, stream: None };
+                    gpus.launch(Rank(rank as u32), &call.program, params, on)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts calls that each rank has queued, in one launch each.
+    fn start_together(&mut self, id: u64, fifos: &FifoLayout) -> Result<(), Error> {
+        while let Some(group) = self.groups.get(&id)
+            && let Some(calls) = group.queue.iter().map(VecDeque::front).collect::<Option<Vec<_>>>()
+            && let Some((first, others)) = calls.split_first()
+        {
+            for (call, peer) in others.iter().zip((1..).map(Rank)) {
+                let problem = if call.hash() != first.hash() {
+                    let (own, theirs) = (Box::new(first.signature()), Box::new(call.signature()));
+                    CallProblem::Differs { own, peer, theirs }
+                } else if call.stream != first.stream {
+                    CallProblem::OtherStream { peer }
+                } else {
+                    continue;
+                };
+                let (program, rank) = (first.program.name.clone(), Rank(0));
+                return Err(Error::Call { program, rank, problems: vec![problem] });
+            }
+            let all: Vec<Rank> = (0..calls.len() as u32).map(Rank).collect();
+            self.start(id, Rank(0), &all, fifos)?;
+        }
+        Ok(())
+    }
+
+    /// Starts the next call of `ranks` by one launch, of `rank`.
+    fn start(&mut self, id: u64, rank: Rank, ranks: &[Rank], fifos: &FifoLayout) -> Result<(), Error> {
+        let Some(call) = self.groups.get(&id).and_then(|g| g.queue[rank.0 as usize].front()).cloned() else {
+            return Ok(());
+        };
+        if self.groups.get(&id).is_some_and(|group| group.lacks(&call, fifos)) {
+            self.quiet("make the scratch, FIFOs or multicast addresses that this call needs")?;
+        }
+        let State { gpus, groups, .. } = self;
+        let Some(group) = groups.get_mut(&id) else { return Err(Error::NoGroup) };
+        group.provide(&mut **gpus, &call, fifos)?;
+        let params = call.params(group, rank.0 as usize).encode();
+        let captured = gpus.launch(rank, &call.program, params, On { group: id, stream: call.stream })?;
+        for rank in ranks.iter().map(|rank| rank.0 as usize) {
+            let Some(call) = group.queue[rank].pop_front() else { continue };
+            group.started[rank] += 1;
+            group.latest = Some(call.clone());
+            if captured { group.captured[rank].push(call) } else { group.flying[rank].push_back(call) }
+        }
+        Ok(())
+    }
+
+    /// The calls under way, and those that graphs may have launched.
+    fn batches(&self) -> Vec<Batch> {
+        let batch = |(&group, state): (&u64, &Group)| {
+            let of = |(captured, flying): (&Vec<Queued>, &VecDeque<Queued>)| {
+                captured.iter().chain(flying).cloned().collect()
+            };
+            Batch { group, calls: state.captured.iter().zip(&state.flying).map(of).collect() }
+        };
+        self.groups.iter().filter(|(_, group)| group.failed.is_none()).map(batch).collect()
+    }
+
+    /// Whether a kernel has given up.
+    fn has_reports(&self) -> bool {
+        let live = self.groups.values().filter(|group| group.failed.is_none());
+        live.flat_map(|group| &group.status).any(|&address| self.gpus.status(address).is_some())
+    }
+
+    /// The status records that are not empty, each with the index of its batch.
+    fn records(&self, batches: &[Batch]) -> Vec<(usize, StatusRecord)> {
+        let mut records = Vec::new();
+        for (index, batch) in batches.iter().enumerate() {
+            let status = self.groups.get(&batch.group).into_iter().flat_map(|group| &group.status);
+            records.extend(status.filter_map(|&address| Some((index, self.gpus.status(address)?))));
+        }
+        records
+    }
+}
+
+impl Group {
+    /// Whether a call needs memory that is not there yet.
+    fn lacks(&self, call: &Queued, fifos: &FifoLayout) -> bool {
+        let cuda = &call.program.cuda;
+        let no_fifos = cuda.staged && self.fifos.bytes < fifos.bytes();
+        let no_switch = || call.views().any(|view| self.windows[view.window].multicast.is_none());
+        no_fifos || call.scratch_bytes() > self.scratch.bytes || (cuda.multicast && no_switch())
+    }
+
+    /// Makes the memory that a call needs.
+    fn provide(&mut self, gpus: &mut dyn Gpus, call: &Queued, fifos: &FifoLayout) -> Result<(), Error> {
+        if call.program.cuda.staged {
+            self.make_fifos(gpus, fifos)?;
+        }
+        self.make_scratch(gpus, call.scratch_bytes())?;
+        if call.program.cuda.multicast {
+            for index in call.views().map(|view| view.window) {
+                let slot = &mut self.windows[index];
+                // Where a rank has no memory of a window, no program reaches all ranks' through the switch.
+                let members: Option<Vec<u64>> = slot.addresses.iter().copied().collect();
+                if let (None, Some(members)) = (slot.multicast, members) {
+                    slot.multicast = Some(gpus.multicast(&members, slot.bytes, &multicast_label(index))?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first call that some ranks have made and others have not.
+    pub(crate) fn missing(&self) -> Option<Error> {
+        let made = |rank: usize| self.started[rank] + self.queue[rank].len() as u64;
+        let all = 0..self.queue.len();
+        let call = all.clone().map(made).min()? + 1;
+        let (missing, enqueued): (Vec<_>, Vec<_>) = all.partition(|&rank| made(rank) < call);
+        let &first = enqueued.first()?;
+        // Where it has started, it waits for the others, or it has done its part.
+        let started = call.checked_sub(self.started[first] + 1);
+        let found = match started {
+            Some(behind) => self.queue[first].get(behind as usize),
+            None => {
+                let behind = (self.started[first] - call) as usize;
+                let flying = &self.flying[first];
+                flying.len().checked_sub(behind + 1).and_then(|at| flying.get(at))
+            }
+        };
+        let program = found.or(self.latest.as_ref())?.signature();
+        let ranks = |list: Vec<usize>| list.into_iter().map(|rank| Rank(rank as u32)).collect();
+        Some(Error::NotEnqueued {
+            call,
+            program: Box::new(program),
+            missing: ranks(missing),
+            enqueued: ranks(enqueued),
+        })
+    }
+}

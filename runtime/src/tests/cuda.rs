@@ -1,0 +1,155 @@
+//! Worlds of real GPUs over the fake driver: what is asked of the driver and in which order, that kernels get what they need
+//! and give exact results, that every failure frees what was made.
+
+mod errors;
+mod graphs;
+mod order;
+
+use super::{cache, collectives, provide};
+use crate::data::{Message, Pattern};
+use crate::driver::fake::Fake;
+use crate::error::Error;
+use crate::run::{Job, Session};
+use crate::world::{Options, World};
+use quadrille_compiler::collective::Collective;
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::widths::Widths;
+
+fn options() -> Options {
+    Options { widths: Widths::SMALL, ..Options::default() }
+}
+
+/// A world of as many GPUs as the fake driver has.
+fn world(fake: &Fake, ranks: u32) -> World {
+    provide();
+    let devices: Vec<u32> = (0..ranks).collect();
+    let world = World::cuda_by(fake.driver(), &devices, options());
+    let world = world.unwrap_or_else(|error| panic!("{error}"));
+    world.keep_kernels(cache());
+    world
+}
+
+fn named(name: &str) -> Collective {
+    let found = collectives().into_iter().find(|collective| collective.name == name);
+    found.unwrap_or_else(|| panic!("there is no program {name}"))
+}
+
+/// A program by slots.
+fn staged(name: &str, protocol: Protocol) -> Collective {
+    let given = |value| Some(Given { value, loc: Default::default() });
+    let transport = Some(Given { value: Transport::Staged, loc: Default::default() });
+    let mut collective = named(name);
+    let how = How { transport, protocol: given(protocol) };
+    collective.schedules = vec![ScheduleOptions { how, ..collective.options() }];
+    collective.chosen = 0;
+    collective
+}
+
+/// Calls of different programs, types and counts, back to back; results are compared with the reference.
+fn calls(session: &Session, calls: &[(&Collective, DType, u64)]) -> Result<(), Error> {
+    let ranks = session.communicators().len() as u32;
+    let message = |&(collective, dtype, count): &(&Collective, DType, u64)| {
+        let program = collective.program(ranks).unwrap_or_else(|error| panic!("{error}"));
+        let chunks = if program.divisible { u64::from(program.shape.chunks) } else { 1 };
+        Message::new(&program, count.next_multiple_of(chunks), dtype)
+    };
+    let messages: Vec<Message> = calls.iter().map(message).collect();
+    let inputs: Vec<Vec<Vec<u8>>> =
+        (0..).zip(&messages).map(|(shift, message)| message.inputs(Pattern::OneHot { shift })).collect();
+    let jobs: Vec<Job<'_>> = calls
+        .iter()
+        .zip(&inputs)
+        .map(|(&(collective, dtype, _), inputs)| Job { collective, dtype, op: RedOp::Sum, inputs })
+        .collect();
+    let batch = session.run_all(&jobs)?;
+    for (call, message) in messages.iter().enumerate() {
+        let expected = message.reference(RedOp::Sum, &inputs[call]);
+        let found = message.compare(&expected, &batch.outputs[call]);
+        assert_eq!(found.wrong, 0, "call {call} ({})", calls[call].0.name);
+    }
+    assert!(batch.statistics.elapsed.is_some_and(|elapsed| !elapsed.is_zero()));
+    Ok(())
+}
+
+/// Nothing is left, and nothing was done in a wrong order.
+fn clean(fake: &Fake) {
+    assert_eq!(fake.leaks(), Vec::<String>::new());
+    assert_eq!(fake.violations(), Vec::<String>::new());
+    assert!(fake.fault().is_none(), "{}", fake.fault().map_or(String::new(), |fault| fault.to_string()));
+}
+
+#[test]
+fn results_are_exact_on_one_gpu_a_rank() {
+    for ranks in [1, 2, 4] {
+        let fake = Fake::new(ranks as i32);
+        let world = world(&fake, ranks);
+        let session = world.session().unwrap();
+        let (ring, one_shot) = (named("ring_all_reduce"), named("one_shot_all_reduce"));
+        let (two_shot, tree) = (named("two_shot_all_reduce"), named("binomial_tree_all_reduce"));
+        let all = [
+            (&ring, DType::Bf16, 1000),
+            (&one_shot, DType::F32, 333),
+            (&two_shot, DType::Bf16, 21),
+            (&tree, DType::F32, 0),
+            (&ring, DType::F32, 7),
+        ];
+        calls(&session, &all).unwrap();
+        // On the same counters, after the first ones have ended.
+        calls(&session, &all[..2]).unwrap();
+        drop((session, world));
+        clean(&fake);
+    }
+}
+
+#[test]
+fn calls_go_through_slots_and_through_the_switch() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let session = world.session().unwrap();
+    let (switch, ring) = (named("multimem_two_shot_all_reduce"), named("ring_all_reduce"));
+    let [simple, ll, ll128] = Protocol::ALL.map(|protocol| staged("ring_all_reduce", protocol));
+    calls(&session, &[(&switch, DType::Bf16, 1000)]).unwrap();
+    calls(
+        &session,
+        &[
+            (&simple, DType::F32, 1000),
+            (&ll, DType::Bf16, 77),
+            (&ring, DType::F32, 500),
+            (&ll128, DType::F32, 500),
+        ],
+    )
+    .unwrap();
+    assert!(world.domain().multicast && world.domain().whole_lines);
+    drop((session, world));
+    clean(&fake);
+}
+
+#[test]
+fn what_the_gpus_cannot_do_is_known_to_the_proofs() {
+    let fake = Fake::with(2, |setting| setting.native_atomics = false);
+    assert!(!world(&fake, 2).domain().whole_lines);
+    let fake = Fake::with(2, |setting| setting.multicast = false);
+    let without = world(&fake, 2);
+    assert!(!without.domain().multicast);
+    let session = without.session().unwrap();
+    let refused = calls(&session, &[(&named("multimem_two_shot_all_reduce"), DType::Bf16, 8)]);
+    // Rank by rank, or not at all, but never through a switch that is not there.
+    assert!(matches!(refused, Ok(()) | Err(Error::Program(_))), "{refused:?}");
+}
+
+#[test]
+fn communicators_of_one_world_do_not_share_counters_and_end_for_themselves() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let ring = named("ring_all_reduce");
+    let (one, other) = (world.session().unwrap(), world.session().unwrap());
+    calls(&one, &[(&ring, DType::F32, 100)]).unwrap();
+    calls(&other, &[(&ring, DType::F32, 50), (&ring, DType::F32, 60)]).unwrap();
+    let before = fake.leaks().len();
+    drop(one);
+    calls(&other, &[(&ring, DType::F32, 70)]).unwrap();
+    assert!(fake.leaks().len() < before);
+    drop((other, world));
+    clean(&fake);
+}

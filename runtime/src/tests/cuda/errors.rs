@@ -1,0 +1,187 @@
+//! What is refused, what fails, and what is left of it.
+
+use super::{cache, calls, clean, named, options, provide, world};
+use crate::driver::CudaError;
+use crate::driver::api::symbol;
+use crate::driver::fake::{Fake, Setting};
+use crate::error::Error;
+use crate::failure::Cause;
+use crate::launch::Call;
+use crate::world::{Options, World};
+use cudarc::driver::sys::CUresult;
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::ids::Rank;
+
+/// Everything: set-up, FIFOs, windows, a multicast object, loading, calls, and the end of it.
+fn scenario(fake: &Fake) -> Result<(), Error> {
+    provide();
+    let driver = fake.try_driver()?;
+    let world = World::cuda_by(driver, &[0, 1], options())?;
+    world.keep_kernels(cache());
+    let session = world.session()?;
+    calls(&session, &[(&named("multimem_one_shot_all_reduce"), DType::Bf16, 64)])?;
+    calls(&session, &[(&super::staged("ring_all_reduce", super::Protocol::Simple), DType::F32, 9)])
+}
+
+#[test]
+fn every_failure_frees_what_was_made_and_is_an_error() {
+    let fake = Fake::new(2);
+    scenario(&fake).unwrap();
+    clean(&fake);
+    let names = fake.calls();
+    let frees = |name: &str| {
+        ["Release", "Free", "Unmap", "Unbind", "Destroy", "Unload"].iter().any(|part| name.contains(part))
+    };
+    let mut failed = 0;
+    for (number, (name, what)) in names.iter().enumerate() {
+        // Of those that ask or turn to a context, which are many and alike, some.
+        let asks = ["Query", "Current", "Capturing", "Attribute"].iter().any(|part| name.contains(part));
+        if frees(name) || (asks && number % 7 != 0) {
+            continue;
+        }
+        let fake = Fake::new(2);
+        fake.fail_at(number, CUresult::CUDA_ERROR_UNKNOWN);
+        let result = scenario(&fake);
+        // The test of multicast may fail, then there is none; so may the restoring of a context, and a look at a call.
+        let admitted = name.contains("Multicast")
+            || asks
+            || names[..number].iter().filter(|call| call.0 == symbol::multicast_create).count() == 1;
+        match result {
+            Ok(()) => assert!(admitted, "{number}: {name} {what}: no error"),
+            Err(Error::Cuda(CudaError::Call { call, code, .. })) => {
+                assert_eq!((call, code), (*name, CUresult::CUDA_ERROR_UNKNOWN), "{number}");
+                failed += 1;
+            }
+            Err(Error::Failed(failure)) => {
+                assert!(matches!(failure.cause, Cause::Driver { .. }), "{number}: {failure}");
+            }
+            Err(Error::Program(_)) => assert!(admitted, "{number}: {name} {what}"),
+            Err(error) => panic!("{number}: {name} {what}: {error}"),
+        }
+        assert_eq!(fake.leaks(), Vec::<String>::new(), "{number}: {name} {what}");
+        assert_eq!(fake.violations(), Vec::<String>::new(), "{number}: {name} {what}");
+    }
+    assert!(failed > 100, "{failed} failures of {}", names.len());
+}
+
+/// What a world of GPUs 0 and 1 of a changed machine gives.
+fn refused(change: impl FnOnce(&mut Setting)) -> CudaError {
+    let fake = Fake::with(2, change);
+    let result = fake.try_driver().map_err(Error::from);
+    let error = result.and_then(|driver| World::cuda_by(driver, &[0, 1], options())).unwrap_err();
+    assert_eq!(fake.leaks(), Vec::<String>::new());
+    assert_eq!(fake.violations(), Vec::<String>::new());
+    let text = error.to_string();
+    assert!(text.contains("\nhelp: "), "{text}");
+    match error {
+        Error::Cuda(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn what_a_machine_lacks_is_said_with_what_to_do() {
+    assert_eq!(refused(|s| s.devices = 0), CudaError::NoGpu);
+    assert_eq!(refused(|s| s.devices = 1), CudaError::NoSuchGpu { device: 1, present: 1 });
+    assert!(matches!(refused(|s| s.capability = (7, 5)), CudaError::OldGpu { device: 0, .. }));
+    assert!(matches!(refused(|s| s.virtual_memory = false), CudaError::Unsupported { device: 0, .. }));
+    assert_eq!(refused(|s| s.name = "NVIDIA H200 MIG 1g.18gb"), CudaError::Mig { device: 0 });
+    assert_eq!(refused(|s| s.apart = vec![(1, 0)]), CudaError::NoPeerAccess { device: 1, peer: 0 });
+    assert_eq!(refused(|s| s.lost = Some((0, 1))), CudaError::PeerWriteLost { device: 0, peer: 1 });
+    let old = refused(|s| s.missing = vec![symbol::mem_create]);
+    assert!(matches!(old, CudaError::OldDriver { call: "cuMemCreate", .. }), "{old}");
+    let full = refused(|s| s.room = 1 << 20);
+    assert!(matches!(full, CudaError::OutOfMemory { device: 0, free: 1048576, .. }), "{full}");
+    // Multicast objects are not needed.
+    let fake = Fake::with(2, |s| s.missing = vec![symbol::multicast_create]);
+    assert!(!world(&fake, 2).domain().multicast);
+}
+
+#[test]
+fn a_wrong_choice_of_devices_or_options_is_refused() {
+    let fake = Fake::new(4);
+    let of = |devices: &[u32], options| World::cuda_by(fake.driver(), devices, options).unwrap_err();
+    assert!(matches!(of(&[], options()), Error::NoRanks));
+    assert!(matches!(of(&[2, 1, 2], options()), Error::Cuda(CudaError::Repeated { device: 2 })));
+    let absent = of(&[0, 9], options());
+    assert!(matches!(absent, Error::Cuda(CudaError::NoSuchGpu { device: 9, present: 4 })));
+    assert!(matches!(of(&[0; 500], options()), Error::TooManyRanks { ranks: 500, .. }));
+    assert!(matches!(of(&[0], Options { block_cap: 0, ..options() }), Error::BlockCap { cap: 0, .. }));
+    assert!(matches!(world(&fake, 2).reseeded(1), Err(Error::NotVirtual { .. })));
+    clean(&fake);
+}
+
+#[test]
+fn a_kernel_that_does_not_fit_is_not_loaded() {
+    let fake = Fake::with(2, |setting| setting.resident = (1, 1));
+    let world = world(&fake, 2);
+    let session = world.session().unwrap();
+    let error =
+        session.communicators()[0].load(&named("multi_channel_ring_all_reduce"), DType::F32, RedOp::Sum);
+    let Err(Error::Cuda(CudaError::Residency { blocks, most: 1, .. })) = error else { panic!("{error:?}") };
+    assert!(blocks > 1);
+    drop((session, world));
+    clean(&fake);
+}
+
+#[test]
+fn memory_that_calls_use_stays_until_they_have_ended() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let communicators = world.communicators().unwrap();
+    let ring = named("ring_all_reduce");
+    let kernels: Vec<_> =
+        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(400).unwrap()).collect();
+    kernels[0].enqueue(Call::in_place(&windows[0], 100)).unwrap();
+    // The other rank is missing, and can still come.
+    let missing = world.synchronize().unwrap_err();
+    let Error::NotEnqueued { call: 1, missing, enqueued, .. } = &missing else { panic!("{missing}") };
+    assert_eq!((&missing[..], &enqueued[..]), (&[Rank(1)][..], &[Rank(0)][..]));
+    let in_flight =
+        |result: Result<(), Error>| assert!(matches!(result, Err(Error::InFlight { .. })), "{result:?}");
+    in_flight(communicators[1].alloc(4).map(drop));
+    in_flight(world.communicators().map(drop));
+    in_flight(communicators[0].load(&named("one_shot_all_reduce"), DType::F32, RedOp::Sum).map(drop));
+    assert!(matches!(windows[0].read(), Err(Error::Busy { rank: Rank(0), window: 0 })));
+    kernels[1].enqueue(Call::in_place(&windows[1], 100)).unwrap();
+    // Given up while the call runs, freed after it.
+    let before = fake.leaks().len();
+    drop(windows);
+    assert_eq!(fake.leaks().len(), before);
+    world.synchronize().unwrap();
+    communicators[0].alloc(4).unwrap();
+    assert!(fake.leaks().len() < before);
+    drop((communicators, kernels, world));
+    clean(&fake);
+}
+
+#[test]
+fn a_world_may_end_while_calls_run() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let communicators = world.communicators().unwrap();
+    let ring = named("ring_all_reduce");
+    let kernels: Vec<_> =
+        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
+    for (kernel, window) in kernels.iter().zip(&windows) {
+        kernel.enqueue(Call::in_place(window, 10)).unwrap();
+    }
+    drop((communicators, windows, kernels, world));
+    clean(&fake);
+}
+
+#[test]
+fn a_fault_of_a_kernel_ends_the_communicators() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let session = world.session().unwrap();
+    let (call, _) = super::super::Gather { define: "FAULT_OUT_OF_BOUNDS", ..super::super::Gather::new(2) }
+        .prepare(&session, 1 << 19, 0);
+    let error = session.execute(&[call]).map(drop).unwrap_err();
+    let Error::Failed(failure) = &error else { panic!("{error}") };
+    assert!(matches!(failure.cause, Cause::Driver { .. }), "{failure}");
+    assert!(error.to_string().contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{error}");
+    assert!(matches!(session.communicators()[0].alloc(4), Err(Error::Poisoned(_))));
+}

@@ -1,0 +1,460 @@
+//! The GPUs of a world: one a rank, or one for all.
+
+use super::code;
+use super::heap::Heap;
+use crate::communicator::FIFOS;
+use crate::driver::{
+    Context, CudaError, Device, Driver, Event, Function, Graph, Module, Multicast, Pinned, Shape, Stream,
+};
+use crate::error::{CallProblem, Error};
+use crate::kernel::{Binary, Loaded};
+use crate::nvrtc::{self, Arch, Code, CompileError, Kind};
+use crate::world::Statistics;
+use crate::world::gpus::{Gpus, On, Place, Progress, Start, Trouble};
+use cudarc::driver::sys::CUstream;
+use quadrille_compiler::abi::{FifoLayout, StatusRecord};
+use quadrille_compiler::emit::Cuda;
+use quadrille_compiler::ids::Rank;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// 32-bit words of a status record and of what lies behind it.
+const STATUS_WORDS: usize = 16;
+
+/// Dropped in the order of the fields: what binds memory before the memory, streams and contexts last.
+#[derive(Debug)]
+pub(crate) struct CudaGpus {
+    flights: BTreeMap<(u64, u32), Flight>,
+    /// Of each rank's own stream.
+    graphs: BTreeMap<u64, Vec<Graph>>,
+    next_graph: u64,
+    multicasts: Vec<Multicast>,
+    heap: Heap,
+    /// Status records, by address: in which memory, and its first word there.
+    status: BTreeMap<u64, (Arc<Pinned>, usize)>,
+    /// Of each rank.
+    streams: Vec<Stream>,
+    /// Of each rank; the same one where they share a device.
+    contexts: Vec<Arc<Context>>,
+    shared: bool,
+    arch: Arch,
+    driver: Driver,
+}
+
+/// The calls of a rank in a group.
+#[derive(Debug)]
+struct Flight {
+    /// Before the first call since all had ended.
+    start: Event,
+    /// Behind the last call.
+    end: Event,
+    /// Whether that may still be to come.
+    running: bool,
+    /// The stream of the last call.
+    stream: usize,
+    /// Blocks of the largest call since all had ended.
+    blocks: u64,
+}
+
+/// The flight of a group's rank.
+fn flight<'a>(
+    flights: &'a mut BTreeMap<(u64, u32), Flight>,
+    key: (u64, u32),
+    context: &Arc<Context>,
+) -> Result<&'a mut Flight, CudaError> {
+    Ok(match flights.entry(key) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(new) => {
+            let (start, end) = (Event::new(context)?, Event::new(context)?);
+            new.insert(Flight { start, end, running: false, stream: 0, blocks: 0 })
+        }
+    })
+}
+
+impl Flight {
+    /// Before a call is put on the stream: one of a communicator at a time.
+    fn begin(&mut self, stream: &Stream) -> Result<(), CudaError> {
+        self.running = self.running && !self.end.is_done()?;
+        if !self.running {
+            self.blocks = 0;
+            self.start.record(stream)
+        } else if self.stream != stream.raw() as usize {
+            stream.wait(&self.end)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Behind a call that was put on the stream.
+    fn end(&mut self, stream: &Stream) -> Result<(), CudaError> {
+        self.running = true;
+        self.stream = stream.raw() as usize;
+        self.end.record(stream)
+    }
+}
+
+impl CudaGpus {
+    /// Starts the devices and reserves addresses.
+    pub(super) fn new(
+        driver: &Driver,
+        ordinals: &[u32],
+        shared: bool,
+        arch: Arch,
+    ) -> Result<CudaGpus, CudaError> {
+        let mut contexts: Vec<Arc<Context>> = Vec::new();
+        for &ordinal in ordinals {
+            let context = match contexts.first() {
+                Some(first) if shared => first.clone(),
+                _ => Context::new(&Device::new(driver, ordinal)?)?,
+            };
+            contexts.push(context);
+        }
+        let streams = contexts.iter().map(Stream::new).collect::<Result<Vec<_>, _>>()?;
+        let distinct = if shared { &contexts[..1] } else { &contexts[..] };
+        let devices = distinct.iter().map(|context| context.device().clone()).collect();
+        let heap = Heap::new(driver, devices, ordinals.len() as u32)?;
+        Ok(CudaGpus {
+            flights: BTreeMap::new(),
+            graphs: BTreeMap::new(),
+            next_graph: 0,
+            multicasts: Vec::new(),
+            heap,
+            status: BTreeMap::new(),
+            streams,
+            contexts,
+            shared,
+            arch,
+            driver: driver.clone(),
+        })
+    }
+
+    /// Writes into each peer's memory and reads it there, and makes a multicast object if that is said to be possible;
+    /// whether it was.
+    pub(super) fn prove(mut self, multicast: bool) -> Result<bool, Error> {
+        const BYTES: u64 = 4096;
+        let place = self.reserve(BYTES)?;
+        let ranks = if self.shared { 1 } else { self.contexts.len() as u32 };
+        let memory: Vec<u64> = (0..ranks)
+            .map(|rank| self.alloc((Rank(rank), place), BYTES, "a test of peer access", true))
+            .collect::<Result<_, _>>()?;
+        for (device, &own) in memory.iter().enumerate() {
+            for (peer, &theirs) in memory.iter().enumerate().filter(|&(peer, _)| peer != device) {
+                let pattern: Vec<u8> = (0..BYTES).map(|i| (i * 7 + device as u64 * 31 + 1) as u8).collect();
+                self.streams[peer].fill(theirs, BYTES, 0)?;
+                self.streams[device].write(own, &pattern)?;
+                self.streams[device].copy(theirs, own, BYTES)?;
+                self.streams[device].synchronize()?;
+                if self.streams[peer].read(theirs, BYTES)? != pattern {
+                    let number = |rank: usize| self.contexts[rank].device().ordinal();
+                    let (device, peer) = (number(device), number(peer));
+                    return Err(CudaError::PeerWriteLost { device, peer }.into());
+                }
+            }
+        }
+        Ok(multicast && self.multicast(&memory, BYTES, "a test of multicast").is_ok())
+    }
+
+    fn blocks(&self, cuda: &Cuda, rank: usize) -> u64 {
+        match self.shared {
+            true => {
+                cuda.grid.iter().map(|&blocks| u64::from(blocks)).max().unwrap_or(0) * cuda.grid.len() as u64
+            }
+            false => cuda.grid.get(rank).copied().unwrap_or(0).into(),
+        }
+    }
+
+    /// Makes sure that a call's blocks are resident together with those of other groups' calls that run.
+    fn admit(&self, rank: usize, program: &Loaded, most: u64, group: u64) -> Result<(), CudaError> {
+        let beside = self.flights.iter().filter(|((of, on), flight)| {
+            *of != group && (self.shared || *on as usize == rank) && flight.running
+        });
+        let blocks = self.blocks(&program.cuda, rank) + beside.map(|(_, flight)| flight.blocks).sum::<u64>();
+        if blocks <= most {
+            return Ok(());
+        }
+        let (program, device) = (program.name.clone(), self.contexts[rank].device().ordinal());
+        Err(CudaError::Residency { program, device, blocks, most })
+    }
+
+    /// Puts a launch on its stream, behind the group's calls before it; whether it went into a graph.
+    fn fly(
+        &mut self,
+        rank: usize,
+        function: &Function,
+        shape: Shape,
+        params: &[u8],
+        on: On,
+    ) -> Result<bool, CudaError> {
+        let context = &self.contexts[rank];
+        let raw = on.stream.map_or(self.streams[rank].raw(), |stream| stream as CUstream);
+        // SAFETY: the caller has lent the stream for this call; the other one is ours.
+        let stream = unsafe { Stream::borrowed(context, raw) };
+        if stream.is_captured()? {
+            // SAFETY: as below; the group keeps memory of captured calls as long as it lives itself.
+            unsafe { function.launch(&stream, shape, params)? };
+            return Ok(true);
+        }
+        let flight = flight(&mut self.flights, (on.group, rank as u32), context)?;
+        flight.begin(&stream)?;
+        // SAFETY: the parameter block is what the kernel's text says; it points to memory of the group, which is kept until
+        // the call has ended, and is mapped for all devices of the world.
+        unsafe { function.launch(&stream, shape, params)? };
+        flight.blocks = flight.blocks.max(shape.blocks.into());
+        flight.end(&stream)?;
+        Ok(false)
+    }
+
+    fn stream_at(&self, address: u64) -> &Stream {
+        let rank = self.heap.rank(address).unwrap_or(0);
+        self.streams.get(rank).unwrap_or(&self.streams[0])
+    }
+}
+
+impl Gpus for CudaGpus {
+    fn target(&self) -> Result<(Arch, Kind), Error> {
+        let nvrtc = |error| Error::Compile(CompileError::Nvrtc(error));
+        let version = nvrtc::version().map_err(nvrtc)?;
+        let known = nvrtc::supported().map_err(nvrtc)?;
+        Ok(code::target(self.arch, self.driver.version()?, version, known))
+    }
+
+    /// On every device, before any call: the driver loads nothing lazily while a peer's kernel waits.
+    fn load(&mut self, code: &Code, cuda: &Cuda, program: &str) -> Result<Binary, Error> {
+        let nvrtc = nvrtc::version().map_err(|error| Error::Compile(CompileError::Nvrtc(error)))?;
+        let code = match code {
+            Code::Ptx(ptx) => Code::Ptx(code::lowered(ptx, self.arch, self.driver.version()?, nvrtc)?),
+            cubin @ Code::Cubin(_) => cubin.clone(),
+        };
+        let mut functions = Vec::new();
+        for (rank, context) in self.contexts.iter().enumerate() {
+            let function = match functions.first() {
+                Some(first) if self.shared => Clone::clone(first),
+                _ => Module::load(context, &code, program)?.function(&cuda.entry)?,
+            };
+            let (blocks, most) = (self.blocks(cuda, rank), function.resident(cuda.threads)?);
+            if blocks > most {
+                let (program, device) = (program.to_owned(), context.device().ordinal());
+                return Err(CudaError::Residency { program, device, blocks, most }.into());
+            }
+            functions.push(function);
+        }
+        Ok(Binary::Cuda(functions.into()))
+    }
+
+    fn reserve(&mut self, bytes: u64) -> Result<Place, Error> {
+        match self.heap.reserve(bytes) {
+            Some(place) => Ok(place),
+            None => {
+                let (device, free) = (self.contexts[0].device().ordinal(), self.contexts[0].free_memory()?);
+                let what = "a window".to_owned();
+                Err(CudaError::OutOfMemory { device, bytes, free, what }.into())
+            }
+        }
+    }
+
+    fn release(&mut self, place: Place, bytes: u64) {
+        self.heap.release(place, bytes);
+    }
+
+    fn alloc(&mut self, at: (Rank, Place), bytes: u64, label: &str, zeroed: bool) -> Result<u64, Error> {
+        let rank = at.0.0 as usize;
+        let address = self.heap.alloc(at, &self.contexts[rank], bytes, label)?;
+        // Zeros before anybody is told of the address.
+        if zeroed && let Err(error) = self.streams[rank].fill(address, bytes, 0) {
+            self.heap.free(address);
+            return Err(error.into());
+        }
+        Ok(address)
+    }
+
+    fn alloc_fifos(&mut self, at: (Rank, Place), layout: &FifoLayout) -> Result<u64, Error> {
+        self.alloc(at, layout.bytes(), FIFOS, true)
+    }
+
+    /// In the host's memory: the host reads them, and writes the abort words behind them, while kernels run.
+    fn alloc_status(&mut self) -> Result<Vec<u64>, Error> {
+        let ranks = self.contexts.len();
+        let words = ranks * STATUS_WORDS;
+        let pinned = Arc::new(Pinned::new(&self.contexts[0], words, "status records")?);
+        let mut addresses = Vec::new();
+        for rank in 0..ranks {
+            let first = rank * STATUS_WORDS;
+            let address = pinned.address() + 4 * first as u64;
+            self.status.insert(address, (pinned.clone(), first));
+            addresses.push(address);
+        }
+        Ok(addresses)
+    }
+
+    fn status(&self, address: u64) -> Option<StatusRecord> {
+        let (pinned, first) = self.status.get(&address)?;
+        let words = pinned.words().get(*first..first + STATUS_WORDS)?;
+        let bytes: Vec<u8> =
+            words.iter().flat_map(|word| word.load(Ordering::Acquire).to_le_bytes()).collect();
+        StatusRecord::decode(&bytes)
+    }
+
+    fn multicast(&mut self, members: &[u64], _: u64, _: &str) -> Result<u64, Error> {
+        let memory: Option<Vec<_>> =
+            members.iter().map(|&address| self.heap.memory(address).cloned()).collect();
+        let Some(memory) = memory else { return Err(Error::NoGroup) };
+        let multicast = Multicast::new(&self.driver, &memory)?;
+        let address = multicast.address();
+        self.multicasts.push(multicast);
+        Ok(address)
+    }
+
+    fn free(&mut self, address: u64) {
+        if let Some(memory) = self.heap.memory(address) {
+            self.multicasts.retain(|multicast| !multicast.binds(memory));
+        }
+        self.heap.free(address);
+        self.status.remove(&address);
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Error> {
+        Ok(self.stream_at(address).write(address, bytes)?)
+    }
+
+    fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Trouble> {
+        Ok(self.stream_at(address).read(address, bytes).map_err(Error::from)?)
+    }
+
+    fn start(&self) -> Start {
+        if self.shared { Start::Together } else { Start::AtOnce }
+    }
+
+    fn admits(&self, rank: Rank, stream: usize) -> Result<Option<CallProblem>, Error> {
+        let context = &self.contexts[rank.0 as usize];
+        // SAFETY: the caller has lent the stream for the call that is being checked.
+        let stream = unsafe { Stream::borrowed(context, stream as CUstream) };
+        let device = context.device().ordinal();
+        Ok((!stream.is_of_context()?).then_some(CallProblem::ForeignStream { device }))
+    }
+
+    fn launch(
+        &mut self,
+        rank: Rank,
+        program: &Arc<Loaded>,
+        params: Vec<u8>,
+        on: On,
+    ) -> Result<bool, Trouble> {
+        let number = rank.0 as usize;
+        let Binary::Cuda(functions) = &program.binary else { return Ok(false) };
+        let Some(function) = functions.get(number) else { return Ok(false) };
+        let blocks = self.blocks(&program.cuda, number);
+        if blocks == 0 {
+            return Ok(false);
+        }
+        let most = function.resident(program.cuda.threads).map_err(Error::from)?;
+        self.admit(number, program, most, on.group).map_err(Error::from)?;
+        let shape = Shape { blocks: blocks as u32, threads: program.cuda.threads, cooperative: self.shared };
+        Ok(self.fly(number, function, shape, &params, on).map_err(Error::from)?)
+    }
+
+    fn begin_capture(&mut self) -> Result<(), Error> {
+        for (begun, stream) in self.streams.iter().enumerate() {
+            if let Err(error) = stream.begin_capture() {
+                for stream in &self.streams[..begun] {
+                    let _ = stream.end_capture();
+                }
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    fn end_capture(&mut self) -> Result<u64, Error> {
+        // All of them end, whatever becomes of one.
+        let graphs: Vec<Result<Graph, CudaError>> = self.streams.iter().map(Stream::end_capture).collect();
+        let graphs = graphs.into_iter().collect::<Result<Vec<_>, _>>()?;
+        self.next_graph += 1;
+        self.graphs.insert(self.next_graph, graphs);
+        Ok(self.next_graph)
+    }
+
+    fn replay(&mut self, graph: u64, groups: &[u64]) -> Result<(), Trouble> {
+        let CudaGpus { flights, graphs, streams, contexts, .. } = self;
+        let Some(graphs) = graphs.get(&graph) else { return Ok(()) };
+        for (rank, graph) in graphs.iter().enumerate() {
+            let stream = &streams[rank];
+            let mut launch = || -> Result<(), CudaError> {
+                for &group in groups {
+                    flight(flights, (group, rank as u32), &contexts[rank])?.begin(stream)?;
+                }
+                graph.launch(stream)?;
+                for &group in groups {
+                    flight(flights, (group, rank as u32), &contexts[rank])?.end(stream)?;
+                }
+                Ok(())
+            };
+            launch().map_err(Error::from)?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, graph: u64) {
+        self.graphs.remove(&graph);
+    }
+
+    fn progress(&mut self) -> Result<Progress, Trouble> {
+        let mut elapsed: Option<Duration> = None;
+        for flight in self.flights.values().filter(|flight| flight.running) {
+            if !flight.end.is_done().map_err(Error::from)? {
+                return Ok(Progress::Running);
+            }
+        }
+        for flight in self.flights.values_mut().filter(|flight| flight.running) {
+            let took = flight.end.since(&flight.start).map_err(Error::from)?;
+            elapsed = elapsed.max(Some(took));
+            flight.running = false;
+        }
+        Ok(Progress::Done(Box::new(Statistics { elapsed, ..Statistics::default() })))
+    }
+
+    fn flies(&self, group: u64, rank: Rank) -> bool {
+        // Where calls start together they are those of rank 0.
+        let rank = if self.shared { 0 } else { rank.0 };
+        let running = |flight: &Flight| flight.running && !flight.end.is_done().unwrap_or(true);
+        self.flights.get(&(group, rank)).is_some_and(running)
+    }
+
+    fn abort(&mut self) {
+        for (pinned, first) in self.status.values() {
+            if let Some(word) = pinned.words().get(first + STATUS_WORDS / 2) {
+                word.store(1, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// How long kernels may take to leave once they are told to.
+const LEAVING: Duration = Duration::from_secs(10);
+
+impl Drop for CudaGpus {
+    /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory stays.
+    fn drop(&mut self) {
+        let running = |gpus: &CudaGpus| {
+            gpus.flights.values().any(|flight| flight.running && !flight.end.is_done().unwrap_or(true))
+        };
+        if !running(self) {
+            return;
+        }
+        self.abort();
+        let told = Instant::now();
+        while running(self) {
+            if told.elapsed() > LEAVING {
+                mem::forget(mem::take(&mut self.multicasts));
+                mem::forget(mem::take(&mut self.status));
+                self.heap.leave();
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The symmetric heap: one flat range of addresses, of which each rank has an equal part. The same place is `stride` bytes
+//! further for the next rank, and every device of the world reaches every address.
+
+use crate::driver::{Context, CudaError, Device, Driver, Mapping, Physical, Range};
+use crate::world::gpus::Place;
+use quadrille_compiler::ids::Rank;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct Heap {
+    /// What begins at an address.
+    mapped: BTreeMap<u64, Mapping>,
+    /// Free places of each rank's part: where they begin, and their bytes.
+    free: BTreeMap<u64, u64>,
+    devices: Vec<Device>,
+    granularity: u64,
+    stride: u64,
+    range: Arc<Range>,
+}
+
+impl Heap {
+    /// For `ranks` ranks on the devices, with room for all their memory in each rank's part.
+    pub(super) fn new(driver: &Driver, devices: Vec<Device>, ranks: u32) -> Result<Heap, CudaError> {
+        let (mut granularity, mut memory) = (1, 1);
+        for device in &devices {
+            granularity = granularity.max(Physical::granularity(device)?);
+            memory = memory.max(device.memory()?);
+        }
+        // Where ranks share a device they share its memory.
+        let sharing = u64::from(ranks).div_ceil(devices.len().max(1) as u64);
+        let stride = (memory / sharing).max(granularity).next_power_of_two();
+        let range = Arc::new(Range::new(driver, u64::from(ranks) * stride, granularity)?);
+        let free = BTreeMap::from([(0, stride)]);
+        Ok(Heap { mapped: BTreeMap::new(), free, devices, granularity, stride, range })
+    }
+
+    fn rounded(&self, bytes: u64) -> u64 {
+        bytes.max(1).next_multiple_of(self.granularity)
+    }
+
+    /// A place of `bytes` bytes: the first that is large enough.
+    pub(super) fn reserve(&mut self, bytes: u64) -> Option<Place> {
+        let need = self.rounded(bytes);
+        let (&begin, &room) = self.free.iter().find(|&(_, &room)| room >= need)?;
+        self.free.remove(&begin);
+        if room > need {
+            self.free.insert(begin + need, room - need);
+        }
+        Some(Place(begin))
+    }
+
+    /// Gives a place back, and joins it with what is free around it.
+    pub(super) fn release(&mut self, Place(mut begin): Place, bytes: u64) {
+        let mut room = self.rounded(bytes);
+        if let Some(after) = self.free.remove(&(begin + room)) {
+            room += after;
+        }
+        if let Some((&before, &size)) = self.free.range(..begin).next_back()
+            && before + size == begin
+        {
+            self.free.remove(&before);
+            (begin, room) = (before, room + size);
+        }
+        self.free.insert(begin, room);
+    }
+
+    /// Makes a rank's memory at a place, on the device of the context.
+    pub(super) fn alloc(
+        &mut self,
+        (rank, Place(place)): (Rank, Place),
+        context: &Arc<Context>,
+        bytes: u64,
+        label: &str,
+    ) -> Result<u64, CudaError> {
+        let memory = Arc::new(Physical::new(context, self.rounded(bytes), label)?);
+        let address = self.range.base() + u64::from(rank.0) * self.stride + place;
+        let mapping = Mapping::new(&self.range, address, &memory, &self.devices)?;
+        self.mapped.insert(address, mapping);
+        Ok(address)
+    }
+
+    /// Unmaps and frees what begins at the address.
+    pub(super) fn free(&mut self, address: u64) {
+        self.mapped.remove(&address);
+    }
+
+    /// Leaves all memory where it is, for ever.
+    pub(super) fn leave(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.mapped));
+    }
+
+    /// The memory that begins at the address.
+    pub(super) fn memory(&self, address: u64) -> Option<&Arc<Physical>> {
+        self.mapped.get(&address)?.memory()
+    }
+
+    /// Whose part an address lies in.
+    pub(super) fn rank(&self, address: u64) -> Option<usize> {
+        Some((address.checked_sub(self.range.base())? / self.stride) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::fake::Fake;
+
+    #[test]
+    fn places_are_used_again_and_joined() {
+        let fake = Fake::new(1);
+        let driver = fake.driver();
+        let device = Device::new(&driver, 0).unwrap();
+        let mut heap = Heap::new(&driver, vec![device], 2).unwrap();
+        let (grain, all) = (heap.granularity, heap.free.clone());
+        let places: Vec<Place> = (0..4).map(|_| heap.reserve(grain + 1).unwrap()).collect();
+        assert_eq!(places.iter().map(|place| place.0).collect::<Vec<_>>(), [0, 2, 4, 6].map(|n| n * grain));
+        // Out of order, so that both neighbours are joined.
+        for at in [1, 3, 2] {
+            heap.release(places[at], grain + 1);
+        }
+        assert_eq!(heap.reserve(3 * grain).unwrap(), Place(2 * grain));
+        heap.release(Place(2 * grain), 3 * grain);
+        heap.release(places[0], grain + 1);
+        assert_eq!(heap.free, all);
+        assert_eq!(heap.reserve(heap.stride + 1), None);
+    }
+}

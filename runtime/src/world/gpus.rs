@@ -1,0 +1,147 @@
+//! What a world asks of its GPUs. Communicators, calls and failures are written against this; which GPUs they are only
+//! this folder knows.
+
+use crate::error::{CallProblem, Error};
+use crate::kernel::{Binary, Loaded};
+use crate::nvrtc::{Arch, Code, Kind};
+use crate::world::Statistics;
+use quadrille_compiler::abi::{FifoLayout, StatusRecord};
+use quadrille_compiler::emit::Cuda;
+use quadrille_compiler::ids::Rank;
+use quadrille_vgpu::Fault;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where memory lies within what each rank has of addresses: equal on every rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place(pub(crate) u64);
+
+/// When a call that has been queued starts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Start {
+    /// All together, when the world is synchronized.
+    WhenSynchronized,
+    /// At once, each rank for itself.
+    AtOnce,
+    /// In one launch for all ranks, as soon as each has queued it.
+    Together,
+}
+
+/// Where a call is put.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct On {
+    /// The number of its group.
+    pub(crate) group: u64,
+    /// The caller's stream, a `CUstream`; `None` for the rank's own.
+    pub(crate) stream: Option<usize>,
+}
+
+/// What has become of the calls that were launched.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// Some run.
+    Running,
+    /// All have ended.
+    Done(Box<Statistics>),
+    /// They were stopped, as a kernel has written its status record.
+    Stopped,
+}
+
+/// What keeps GPUs from doing something.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// A kernel did what it must not, found by virtual GPUs.
+    Fault(Fault),
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Trouble {
+        Trouble::Fault(fault)
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Error(error)
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Fault(fault) => Error::Machine(Box::new(fault)),
+            Trouble::Error(error) => error,
+        }
+    }
+}
+
+/// The GPUs of a world. An address is good on every rank.
+pub(crate) trait Gpus: fmt::Debug + Send {
+    /// What kernels are compiled to.
+    fn target(&self) -> Result<(Arch, Kind), Error>;
+
+    /// Makes compiled code ready to be launched on every rank, and makes sure that its blocks fit.
+    fn load(&mut self, code: &Code, cuda: &Cuda, program: &str) -> Result<Binary, Error>;
+
+    /// Addresses for `bytes` bytes of every rank.
+    fn reserve(&mut self, bytes: u64) -> Result<Place, Error>;
+
+    /// Gives addresses back: no rank has memory there any more.
+    fn release(&mut self, place: Place, bytes: u64);
+
+    /// At least 1 byte of a rank's memory at a place that is reserved for as much.
+    fn alloc(&mut self, at: (Rank, Place), bytes: u64, label: &str, zeroed: bool) -> Result<u64, Error>;
+
+    /// A rank's FIFOs, likewise; all zero.
+    fn alloc_fifos(&mut self, at: (Rank, Place), layout: &FifoLayout) -> Result<u64, Error>;
+
+    /// Each rank's status record, all zero, where the host can look at it at any time.
+    fn alloc_status(&mut self) -> Result<Vec<u64>, Error>;
+
+    /// What a kernel has reported there.
+    fn status(&self, address: u64) -> Option<StatusRecord>;
+
+    /// One address for memory of all ranks. It ends with that memory.
+    fn multicast(&mut self, members: &[u64], bytes: u64, label: &str) -> Result<u64, Error>;
+
+    /// Frees what begins at an address. What is not there needs no freeing.
+    fn free(&mut self, address: u64);
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Error>;
+
+    /// The bytes, or what keeps them from being read: [`Fault::Uninitialized`] above all.
+    fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Trouble>;
+
+    fn start(&self) -> Start;
+
+    /// Whether a rank's calls can be put on a caller's stream.
+    fn admits(&self, rank: Rank, stream: usize) -> Result<Option<CallProblem>, Error>;
+
+    /// Launches a rank's kernel, or where calls start together all ranks'; on virtual GPUs, queues it. A rank without
+    /// thread blocks has nothing to do. Says whether the launch went into a graph.
+    fn launch(&mut self, rank: Rank, program: &Arc<Loaded>, params: Vec<u8>, on: On)
+    -> Result<bool, Trouble>;
+
+    /// From now on launches on the ranks' own streams go into a graph, where GPUs have any.
+    fn begin_capture(&mut self) -> Result<(), Error>;
+
+    /// Ends that; a number for the graph.
+    fn end_capture(&mut self) -> Result<u64, Error>;
+
+    /// Launches a graph, with calls of these groups.
+    fn replay(&mut self, graph: u64, groups: &[u64]) -> Result<(), Trouble>;
+
+    /// Forgets a graph.
+    fn forget(&mut self, graph: u64);
+
+    /// Goes on with what was launched: virtual GPUs run it to its end, others look at it.
+    fn progress(&mut self) -> Result<Progress, Trouble>;
+
+    /// Whether a call of a group, launched by a rank, may still run.
+    fn flies(&self, group: u64, rank: Rank) -> bool;
+
+    /// Makes kernels leave their waits: one of them has given up.
+    fn abort(&mut self);
+}
