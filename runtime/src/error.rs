@@ -237,6 +237,15 @@ pub enum CallProblem {
         /// Whose memory it is.
         peer: Rank,
     },
+    /// Memory that peers do not map, for a kernel that reaches their buffers.
+    #[error(
+        "`{buffer}` is no window, so peers do not map it, and the kernel puts and gets there; allocate a window, or give \
+         the collective a schedule through slots (`transport = staged`)"
+    )]
+    Unmapped {
+        /// Which buffer.
+        buffer: Buffer,
+    },
     /// A buffer of the wrong size.
     #[error(
         "`{buffer}` has {bytes} bytes, but {units} x {count} {dtype} are {need}; give it a slice of exactly that size"

@@ -3,7 +3,7 @@
 use crate::communicator::{Group, multicast_label};
 use crate::error::{CallProblem, Error};
 use crate::failure::{self, Cause, Failure};
-use crate::launch::Queued;
+use crate::launch::{Queued, View};
 use crate::world::{Gpus, On, Progress, Shared, Start, State, Statistics, Trouble};
 use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::ids::Rank;
@@ -244,7 +244,10 @@ impl Group {
     fn lacks(&self, call: &Queued, fifos: &FifoLayout) -> bool {
         let cuda = &call.program.cuda;
         let no_fifos = cuda.staged && self.fifos.bytes < fifos.bytes();
-        let no_switch = || call.views().any(|view| self.windows[view.window].multicast.is_none());
+        let no_switch = || {
+            let mut windows = call.views().filter_map(View::window);
+            windows.any(|window| self.windows[window].multicast.is_none())
+        };
         no_fifos || call.scratch_bytes() > self.scratch.bytes || (cuda.multicast && no_switch())
     }
 
@@ -255,7 +258,7 @@ impl Group {
         }
         self.make_scratch(gpus, call.scratch_bytes())?;
         if call.program.cuda.multicast {
-            for index in call.views().map(|view| view.window) {
+            for index in call.views().filter_map(View::window) {
                 let slot = &mut self.windows[index];
                 // Where a rank has no memory of a window, no program reaches all ranks' through the switch.
                 let members: Option<Vec<u64>> = slot.addresses.iter().copied().collect();

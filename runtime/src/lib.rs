@@ -17,6 +17,8 @@ mod world;
 
 mod communicator;
 
+mod argument;
+
 mod kernel;
 
 mod launch;
@@ -30,6 +32,8 @@ mod run;
 mod chain;
 
 mod explore;
+
+mod survey;
 
 mod timeline;
 
@@ -46,6 +50,7 @@ mod error;
 #[cfg(test)]
 mod tests;
 
+pub use argument::{Argument, Plain};
 pub use bandwidth::Bandwidth;
 pub use communicator::{Communicator, Window};
 pub use driver::CudaError;
@@ -60,5 +65,6 @@ pub use quadrille_vgpu::{
     Picoseconds, Policy, Stale, Topology, Waits,
 };
 pub use run::{Batch, Job, Run, Session};
+pub use survey::{Gpu, PeerLink, Survey, survey};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
-pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Options, PATIENCE, Statistics, World, gpus};
+pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Measured, Options, PATIENCE, Statistics, World, gpus};

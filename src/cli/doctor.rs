@@ -2,8 +2,9 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
-use quadrille_runtime::{CudaAbsence, gpus, nvrtc};
+use quadrille_runtime::{CudaError, Error, Gpu, Measured, PeerLink, Survey, nvrtc, survey};
 use serde::Serialize;
+use serde_json::json;
 use std::process::{Command, Stdio};
 
 /// One thing that was looked for.
@@ -56,16 +57,18 @@ pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
             finding
         }
     };
-    let findings = [
-        driver(),
-        devices(),
+    let surveyed = survey();
+    let mut findings = vec![driver()];
+    findings.extend(devices(&surveyed));
+    findings.push(fits(&surveyed));
+    findings.extend([
         nvrtc,
         match python {
             Ok(details) => Finding::present("Python", details),
             Err(error) => Finding::absent("Python", error),
         },
         cache(),
-    ];
+    ]);
     let width = findings.iter().map(|finding| finding.what.len()).max().unwrap_or(0);
     for Finding { what, present, needed, details, help } in &findings {
         let mark = match (present, needed) {
@@ -79,9 +82,13 @@ pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
             out.line(format!("{}help: {help}", " ".repeat(width + 10)));
         }
     }
-    out.line("worlds   virtual GPUs on this CPU");
+    let links = surveyed.as_ref().map_or(&[][..], |survey| &survey.links);
+    matrix(&surveyed, out);
+    let worlds = worlds(&surveyed);
+    out.line(format!("worlds   {}", worlds.join("; ")));
     out.field("findings", &findings);
-    out.field("worlds", ["virtual"]);
+    out.field("links", links.iter().map(link).collect::<Vec<_>>());
+    out.field("worlds", worlds);
     let missing: Vec<_> = findings.iter().filter(|f| f.needed && !f.present).map(|f| f.what).collect();
     if missing.is_empty() { Ok(()) } else { Err(Failure::Doctor(missing.join(", "))) }
 }
@@ -96,12 +103,109 @@ fn driver() -> Finding {
     }
 }
 
-fn devices() -> Finding {
-    match gpus() {
-        Ok(count) => Finding::present("GPUs", format!("{count}; this version runs on virtual GPUs only")),
-        Err(CudaAbsence::NoDriver) => Finding::absent("GPUs", "none, as there is no driver"),
-        Err(error) => Finding::absent("GPUs", error),
+/// A finding a GPU, or one that says why there is none.
+fn devices(surveyed: &Result<Survey, Error>) -> Vec<Finding> {
+    match surveyed {
+        Ok(survey) => survey.gpus.iter().map(|gpu| Finding::present("GPU", described(gpu))).collect(),
+        Err(Error::Cuda(CudaError::NoDriver)) => {
+            vec![Finding::absent("GPUs", "none, as there is no driver")]
+        }
+        Err(error) => vec![Finding::absent("GPUs", error)],
     }
+}
+
+fn described(gpu: &Gpu) -> String {
+    let Gpu { ordinal, name, arch, memory, multiprocessors, .. } = gpu;
+    let lacks = [
+        (gpu.virtual_memory, "no virtual memory management"),
+        (gpu.cooperative, "no cooperative launch"),
+        (gpu.multicast, "no multicast"),
+        (!gpu.mig, "a MIG instance: no peer access"),
+    ];
+    let lacks = lacks.iter().filter(|(has, _)| !has).map(|(_, what)| format!("; {what}"));
+    let memory = memory >> 30;
+    let lacks: String = lacks.collect();
+    format!("{ordinal}: {name}, {arch}, {memory} GiB, {multiprocessors} multiprocessors{lacks}")
+}
+
+/// Whether the driver takes what NVRTC makes.
+fn fits(surveyed: &Result<Survey, Error>) -> Finding {
+    const WHAT: &str = "driver and NVRTC";
+    let (Ok(survey), Ok(version)) = (surveyed, nvrtc::version()) else {
+        return Finding::absent(WHAT, "nothing to compare");
+    };
+    let (driver, known) = (survey.driver, nvrtc::supported().unwrap_or_default());
+    let strange = survey.gpus.iter().find(|gpu| !known.contains(&gpu.arch));
+    match strange {
+        _ if driver.major < version.major => Finding::absent(
+            WHAT,
+            format!(
+                "NVRTC {version} is newer than the driver (CUDA {driver}): kernels are loaded as PTX, which the driver \
+                 compiles\nhelp: install a driver for CUDA {version}, or NVRTC of CUDA {}",
+                driver.major
+            ),
+        ),
+        Some(gpu) => Finding::absent(
+            WHAT,
+            format!(
+                "NVRTC {version} does not know {}: kernels are loaded as PTX\nhelp: install a newer NVRTC",
+                gpu.arch
+            ),
+        ),
+        None => Finding::present(WHAT, format!("cubins of NVRTC {version} load (driver for CUDA {driver})")),
+    }
+}
+
+/// What of each link is worth a line.
+fn link(link: &PeerLink) -> serde_json::Value {
+    let PeerLink { gpu, peer, access, native_atomics, tried, .. } = link;
+    let mut json = json!({ "gpu": gpu, "peer": peer, "access": access, "native_atomics": native_atomics });
+    match tried {
+        Ok(Measured { arrived, bandwidth, latency, .. }) => {
+            json["arrived"] = json!(arrived);
+            json["gb_per_s"] = json!(bandwidth);
+            json["latency_us"] = json!(latency.as_secs_f64() * 1e6);
+        }
+        Err(error) => json["error"] = json!(error),
+    }
+    json
+}
+
+/// From each GPU to each.
+fn matrix(surveyed: &Result<Survey, Error>, out: &mut Output) {
+    let Ok(survey) = surveyed else { return };
+    if survey.links.is_empty() {
+        return;
+    }
+    out.line("links    written to, GB/s of copies of 64 MiB and us of a copy of 8 bytes");
+    for from in &survey.gpus {
+        let cells = survey.links.iter().filter(|link| link.gpu == from.ordinal).map(|link| {
+            let how = match &link.tried {
+                Ok(Measured { arrived: false, .. }) => "LOST".to_owned(),
+                Ok(Measured { bandwidth, latency, .. }) => {
+                    format!("{bandwidth:.0} {:.1}", latency.as_secs_f64() * 1e6)
+                }
+                Err(_) if link.access => "fails".to_owned(),
+                Err(_) => "none".to_owned(),
+            };
+            let nvlink = if link.native_atomics { " NVLink" } else { "" };
+            format!("{}: {how}{nvlink}", link.peer)
+        });
+        out.line(format!("         {} to {}", from.ordinal, cells.collect::<Vec<_>>().join(", ")));
+    }
+}
+
+/// Where collectives can run here.
+fn worlds(surveyed: &Result<Survey, Error>) -> Vec<String> {
+    let mut worlds = vec!["virtual GPUs on this CPU".to_owned()];
+    if let Ok(survey) = surveyed {
+        worlds.push("ranks that share GPU 0 (--ranks-per-device)".to_owned());
+        let works = |link: &PeerLink| link.tried.as_ref().is_ok_and(|tried| tried.arrived);
+        if survey.gpus.len() > 1 && survey.links.iter().all(works) {
+            worlds.push(format!("{} GPUs (--world cuda)", survey.gpus.len()));
+        }
+    }
+    worlds
 }
 
 fn nvrtc() -> Result<String, nvrtc::NvrtcError> {

@@ -42,11 +42,21 @@ fn list(sizes: &[u32]) -> String {
 
 /// The world size asked for, else the largest listed one up to 8, else 8 or the smallest that `only` admits.
 pub(crate) fn one(collective: &Collective, asked: Option<Ranks>) -> Result<u32, NotAdmitted> {
+    up_to(collective, asked, None)
+}
+
+/// As [`one`], but of the listed sizes the largest that the GPUs which are there can hold, else as many as there are.
+pub(crate) fn up_to(
+    collective: &Collective,
+    asked: Option<Ranks>,
+    present: Option<u32>,
+) -> Result<u32, NotAdmitted> {
     let Some(Ranks(ranks)) = asked else {
         let listed = &collective.ranks;
-        let usual = listed.iter().rev().find(|&&ranks| ranks <= USUAL);
+        let most = present.unwrap_or(USUAL);
+        let usual = listed.iter().rev().find(|&&ranks| ranks <= most);
         let smallest = listed.first().filter(|_| collective.only);
-        return Ok(usual.or(smallest).copied().unwrap_or(USUAL));
+        return Ok(usual.or(smallest).copied().unwrap_or(most));
     };
     admit(collective, ranks)
 }

@@ -4,6 +4,7 @@ mod calls;
 pub(super) mod explore;
 mod files;
 mod table;
+mod world;
 
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
@@ -19,9 +20,11 @@ use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_runtime::data::Message;
-use quadrille_runtime::{Check, CudaAbsence, Error, Options as WorldOptions, World, gpus, nvrtc};
+use quadrille_runtime::{Error, World, nvrtc};
 use serde_json::json;
 use table::{Row, Times};
+pub(crate) use world::NoWorld;
+use world::{Chosen, choose};
 
 /// The arguments of `run`.
 #[derive(Debug, Args)]
@@ -53,6 +56,9 @@ pub(crate) struct Options {
     /// Where to run
     #[arg(long, value_enum, default_value_t = WorldOption::Auto)]
     world: WorldOption,
+    /// As many ranks share one GPU, in one launch
+    #[arg(long, value_name = "N")]
+    ranks_per_device: Option<ranks::Ranks>,
     /// Decides the test data, and the order in which the warps of virtual GPUs run, on one core [default: the data of 0,
     /// and all cores]
     #[arg(long, value_name = "N", value_parser = seed)]
@@ -118,6 +124,9 @@ pub(crate) enum RunFailure {
     /// The runtime refuses or fails.
     #[error(transparent)]
     Runtime(Error),
+    /// There is no world to run in.
+    #[error(transparent)]
+    World(NoWorld),
     /// Results differ from the reference.
     #[error("wrong results in {wrong} of {calls} calls; in call {call}, {compared}")]
     Wrong {
@@ -181,12 +190,23 @@ impl RunFailure {
     pub(crate) fn status(&self) -> u8 {
         match self {
             RunFailure::Memory { .. } => Failure::MACHINE,
+            RunFailure::World(_) => Failure::USAGE,
             RunFailure::Runtime(error) if error.is_missing() => Failure::MACHINE,
             RunFailure::Runtime(Error::NoRanks | Error::TooManyRanks { .. }) => Failure::USAGE,
             RunFailure::Runtime(_)
             | RunFailure::Wrong { .. }
             | RunFailure::Traffic { .. }
             | RunFailure::Interleaving { .. } => Failure::WRONG,
+        }
+    }
+}
+
+impl From<NoWorld> for Failure {
+    fn from(error: NoWorld) -> Failure {
+        match error {
+            NoWorld::Ranks(error) => error.into(),
+            NoWorld::Runtime(error) => error.into(),
+            error => RunFailure::World(error).into(),
         }
     }
 }
@@ -202,7 +222,12 @@ impl From<Error> for Failure {
 }
 
 /// What the times are.
-const CLOCK: &str = "wall time of the virtual GPUs on this CPU, not a GPU figure";
+fn clock(world: &World) -> &'static str {
+    match world.is_virtual() {
+        true => "wall time of the virtual GPUs on this CPU, not a GPU figure",
+        false => "GPUs' own time by events, of the slowest rank",
+    }
+}
 
 /// `quadrille run FILE`.
 pub(crate) fn file(run: &Run, out: &mut Output) -> Result<(), Failure> {
@@ -220,18 +245,20 @@ pub(crate) fn collective(
     if let Some(call) = options.call {
         collective = collective.called(call == CallOption::InPlace);
     }
-    let ranks = ranks::one(&collective, options.ranks)?;
     let exploration = &options.exploration;
     let iterations = options.iterations.unwrap_or(if exploration.race_check { 3 } else { 1 });
-    let (world, why) = choose(&collective, ranks, options)?;
-    out.field("world", json!({ "kind": "virtual", "ranks": ranks, "why": why }));
+    let Chosen { world, why } = choose(&collective, options)?;
+    let ranks = world.ranks();
+    let kind = if world.is_virtual() { "virtual" } else { "cuda" };
+    out.field("world", json!({ "kind": kind, "ranks": ranks, "gpus": world.describe(), "why": why }));
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
     out.field("file", &*collective.source.path);
     out.field("in_place", collective.in_place);
     out.field("seed", options.seed);
     out.field("iterations", iterations);
-    out.field("clock", CLOCK);
+    let clock = clock(&world);
+    out.field("clock", clock);
     // Judged before anything is fetched or allocated.
     let program = collective.program(ranks)?;
     let files = Files::open(&program, &options.files)?;
@@ -245,7 +272,9 @@ pub(crate) fn collective(
         }
     };
     let bytes = collective.kind.bytes(count, dtype, ranks);
-    enough_memory(ranks, bytes, exploration.race_check)?;
+    if world.is_virtual() {
+        enough_memory(ranks, bytes, exploration.race_check)?;
+    }
     let collective = &collective.for_message(bytes);
     collective.verified(&world.domain())?;
     let message = Message::new(&program, count, dtype);
@@ -274,7 +303,7 @@ pub(crate) fn collective(
     let times = Times::new(ran.load, nvrtc.version);
     row.print(collective, out);
     times.print(out);
-    out.line(format!("# time is the {CLOCK}"));
+    out.line(format!("# time is the {clock}"));
     out.field("rows", [&row]);
     out.field("times", &times);
     out.field("compared", ran.compared.described(ran.elements, row.wrong));
@@ -291,27 +320,6 @@ pub(crate) fn collective(
         out.field("outputs", paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>());
     }
     Ok(())
-}
-
-/// The world, and why it was taken.
-fn choose(collective: &Collective, ranks: u32, options: &Options) -> Result<(World, String), Error> {
-    let why = match options.world {
-        WorldOption::Virtual => "as asked by --world virtual".to_owned(),
-        WorldOption::Cuda => return Ok((World::cuda(&(0..ranks).collect::<Vec<_>>())?, String::new())),
-        WorldOption::Auto => match gpus() {
-            Err(absence) => absence.to_string(),
-            Ok(present) => CudaAbsence::Unsupported { present }.to_string(),
-        },
-    };
-    let exploration = &options.exploration;
-    // Under the memory model the counters' wrap is crossed, too.
-    let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };
-    let policy = exploration.policy.policy();
-    let check = exploration.race_check.then(Check::default);
-    let (seed, default) = (options.seed, WorldOptions::default());
-    let block_cap = collective.domain(ranks).block_cap;
-    let behaviour = WorldOptions { seed, policy, check, counted, block_cap, ..default };
-    Ok((World::virtual_gpus_with(ranks, behaviour)?, why))
 }
 
 /// An argument as a shell reads it.

@@ -133,10 +133,12 @@ impl Context<'_> {
                 let elements = call.scratch_bytes() / size as u64;
                 return Some(Target { rank, buffer: Buffer::Scratch, element: element(0), elements });
             }
-            let (buffer, view) =
-                call.buffers().find(|(_, view)| *near.label == *window_label(view.window))?;
+            let (buffer, start) = call.buffers().find_map(|(buffer, view)| {
+                let window = view.window().filter(|&window| *near.label == *window_label(window))?;
+                Some((buffer, view.start_in(window)?))
+            })?;
             let elements = u64::from(shape.units(buffer, rank)) * call.count;
-            Some(Target { rank, buffer, element: element(view.start), elements })
+            Some(Target { rank, buffer, element: element(start), elements })
         })
     }
 }

@@ -5,6 +5,7 @@ mod cuda;
 mod failures;
 mod memory;
 mod mutants;
+mod plain;
 mod waits;
 
 use crate::communicator::Communicator;
@@ -76,6 +77,7 @@ impl Gather {
         });
         Cuda {
             staged: false,
+            reaches_peers: true,
             multicast: false,
             tiles: None,
             entry: entry.to_owned(),

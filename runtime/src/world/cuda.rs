@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::nvrtc::Arch;
 use cudarc::driver::sys::CUdevice_attribute;
 use gpus::CudaGpus;
+pub use gpus::Measured;
 use quadrille_compiler::domain::Domain;
 use std::sync::Arc;
 
@@ -95,6 +96,12 @@ impl World {
 /// [`CudaError::NoDriver`], [`CudaError::NoGpu`], [`CudaError::OldDriver`].
 pub fn gpus() -> Result<u32, CudaError> {
     Driver::of_machine()?.devices()
+}
+
+/// Writes from a GPU to another one's memory.
+pub(crate) fn measure(driver: &Driver, gpu: u32, peer: u32) -> Result<Measured, Error> {
+    let arch = Device::new(driver, gpu)?.arch()?;
+    CudaGpus::new(driver, &[gpu, peer], false, arch)?.measure()
 }
 
 fn checked(ranks: usize, options: &Options) -> Result<u32, Error> {

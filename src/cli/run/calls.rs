@@ -36,6 +36,7 @@ pub(super) struct Calls<'a> {
 #[derive(Debug)]
 pub(super) struct Ran {
     pub(super) load: LoadTimes,
+    /// By the GPUs' own clocks where they have any, else wall time.
     pub(super) execute: Duration,
     /// Elements compared.
     pub(super) elements: u64,
@@ -66,11 +67,11 @@ impl Calls<'_> {
         let total = self.total;
         for call in 1..=total {
             let inputs = self.inputs(call);
-            let progress = Progress::start(format!("call {call} of {total} on virtual GPUs"));
+            let progress = Progress::start(format!("call {call} of {total}"));
             let run = session.run(self.collective, dtype, self.op, &inputs)?;
             drop(progress);
             ran.load += run.load;
-            ran.execute += run.execute;
+            ran.execute += run.statistics.elapsed.unwrap_or(run.execute);
             let compared = self.compare(&inputs, &run.outputs);
             let (elements, wrong) = compared.counts();
             ran.elements += elements;

@@ -46,6 +46,21 @@ pub(crate) struct CudaGpus {
     driver: Driver,
 }
 
+/// Bytes of the copies that a link's bandwidth is measured by.
+const LARGE: u64 = 64 << 20;
+
+/// What copies from one GPU to another one's memory gave.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Measured {
+    /// Whether the bytes were there.
+    pub arrived: bool,
+    /// Of copies of 64 MiB, in GB/s (10^9 bytes).
+    pub bandwidth: f64,
+    /// Of a copy of 8 bytes, one behind the other.
+    pub latency: Duration,
+}
+
 /// The calls of a rank in a group.
 #[derive(Debug)]
 struct Flight {
@@ -144,12 +159,7 @@ impl CudaGpus {
             .collect::<Result<_, _>>()?;
         for (device, &own) in memory.iter().enumerate() {
             for (peer, &theirs) in memory.iter().enumerate().filter(|&(peer, _)| peer != device) {
-                let pattern: Vec<u8> = (0..BYTES).map(|i| (i * 7 + device as u64 * 31 + 1) as u8).collect();
-                self.streams[peer].fill(theirs, BYTES, 0)?;
-                self.streams[device].write(own, &pattern)?;
-                self.streams[device].copy(theirs, own, BYTES)?;
-                self.streams[device].synchronize()?;
-                if self.streams[peer].read(theirs, BYTES)? != pattern {
+                if !self.arrives((device, own), (peer, theirs), BYTES)? {
                     let number = |rank: usize| self.contexts[rank].device().ordinal();
                     let (device, peer) = (number(device), number(peer));
                     return Err(CudaError::PeerWriteLost { device, peer }.into());
@@ -157,6 +167,44 @@ impl CudaGpus {
             }
         }
         Ok(multicast && self.multicast(&memory, BYTES, "a test of multicast").is_ok())
+    }
+
+    /// Whether what a rank's device writes to a peer's memory is there.
+    fn arrives(
+        &self,
+        (device, own): (usize, u64),
+        (peer, theirs): (usize, u64),
+        bytes: u64,
+    ) -> Result<bool, CudaError> {
+        let pattern: Vec<u8> = (0..bytes).map(|i| (i * 7 + device as u64 * 31 + 1) as u8).collect();
+        self.streams[peer].fill(theirs, bytes, 0)?;
+        self.streams[device].write(own, &pattern)?;
+        self.streams[device].copy(theirs, own, bytes)?;
+        self.streams[device].synchronize()?;
+        Ok(self.streams[peer].read(theirs, bytes)? == pattern)
+    }
+
+    /// Writes from rank 0 to rank 1, and how fast.
+    pub(super) fn measure(&mut self) -> Result<Measured, Error> {
+        const SMALL: u64 = 4096;
+        let place = self.reserve(LARGE)?;
+        let [own, theirs] =
+            [0, 1].map(|rank| self.alloc((Rank(rank), place), LARGE, "a test of a link", true));
+        let (own, theirs) = (own?, theirs?);
+        let arrived = self.arrives((0, own), (1, theirs), SMALL)?;
+        let (stream, context) = (&self.streams[0], &self.contexts[0]);
+        let timed = |bytes: u64, copies: u32| -> Result<Duration, CudaError> {
+            let (start, end) = (Event::new(context)?, Event::new(context)?);
+            // Once before, as the first of its kind takes longer.
+            stream.copy(theirs, own, bytes)?;
+            start.record(stream)?;
+            (0..copies).try_for_each(|_| stream.copy(theirs, own, bytes))?;
+            end.record(stream)?;
+            stream.synchronize()?;
+            Ok(end.since(&start)? / copies)
+        };
+        let (large, latency) = (timed(LARGE, 8)?, timed(8, 64)?);
+        Ok(Measured { arrived, bandwidth: LARGE as f64 / large.as_secs_f64() / 1e9, latency })
     }
 
     fn blocks(&self, cuda: &Cuda, rank: usize) -> u64 {

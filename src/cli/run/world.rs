@@ -1,0 +1,140 @@
+//! Where a collective runs, and why there.
+
+use super::{Options, WorldOption};
+use crate::cli::ranks::{self, NotAdmitted, Ranks};
+use quadrille_compiler::collective::Collective;
+use quadrille_runtime::{Check, CudaError, Error, Options as WorldOptions, World, gpus};
+
+/// A world that was chosen.
+pub(super) struct Chosen {
+    pub(super) world: World,
+    pub(super) why: String,
+}
+
+/// Why none was.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoWorld {
+    /// The collective does not admit the world size.
+    #[error(transparent)]
+    Ranks(#[from] NotAdmitted),
+    /// The runtime refuses.
+    #[error(transparent)]
+    Runtime(#[from] Error),
+    /// Ranks on one GPU and ranks of the world differ.
+    #[error(
+        "--ranks {ranks} and --ranks-per-device {per_device} differ\nhelp: ranks that share a GPU are a world of their own: \
+         leave out one of the two"
+    )]
+    Shared {
+        /// World size.
+        ranks: u32,
+        /// Ranks on the GPU.
+        per_device: u32,
+    },
+    /// Interleavings were asked for on real GPUs.
+    #[error("{option} is of virtual GPUs\nhelp: leave out --world cuda and --ranks-per-device, or {option}")]
+    NotVirtual {
+        /// The option.
+        option: &'static str,
+    },
+}
+
+/// The world for a collective: the GPUs where they can be used, else virtual ones.
+pub(super) fn choose(collective: &Collective, options: &Options) -> Result<Chosen, NoWorld> {
+    let needs_virtual = match (options.exploration.race_check, options.seed) {
+        (true, _) => Some("--race-check"),
+        (_, Some(_)) => Some("--seed"),
+        _ => None,
+    };
+    match (options.world, options.ranks_per_device) {
+        (WorldOption::Virtual, None) => {
+            virtual_gpus(collective, options, "as asked by --world virtual".to_owned())
+        }
+        (WorldOption::Virtual, Some(Ranks(per_device))) => {
+            let why = "as asked by --world virtual and --ranks-per-device".to_owned();
+            shared(collective, options, per_device, why)
+        }
+        (WorldOption::Cuda | WorldOption::Auto, Some(Ranks(per_device))) => {
+            if let Some(option) = needs_virtual {
+                return Err(NoWorld::NotVirtual { option });
+            }
+            shared(collective, options, per_device, "as asked by --ranks-per-device".to_owned())
+        }
+        (WorldOption::Cuda, None) => {
+            if let Some(option) = needs_virtual {
+                return Err(NoWorld::NotVirtual { option });
+            }
+            let present = gpus().map_err(Error::from)?;
+            let ranks = ranks::up_to(collective, options.ranks, Some(present))?;
+            let world = cuda(collective, ranks)?;
+            Ok(Chosen { world, why: "as asked by --world cuda".to_owned() })
+        }
+        (WorldOption::Auto, None) => match (needs_virtual, gpus()) {
+            (Some(option), _) => virtual_gpus(collective, options, format!("as asked by {option}")),
+            (None, Err(absence)) => virtual_gpus(collective, options, first_line(&absence)),
+            (None, Ok(1)) => {
+                let why = "the NVIDIA driver sees one GPU, which ranks share with --ranks-per-device";
+                virtual_gpus(collective, options, why.to_owned())
+            }
+            (None, Ok(present)) => {
+                let ranks = ranks::up_to(collective, options.ranks, Some(present))?;
+                match cuda(collective, ranks) {
+                    Ok(world) => Ok(Chosen { world, why: "they are there".to_owned() }),
+                    Err(error) => virtual_gpus(collective, options, first_line(&error)),
+                }
+            }
+        },
+    }
+}
+
+fn first_line(error: &impl ToString) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// One rank a GPU.
+fn cuda(collective: &Collective, ranks: u32) -> Result<World, Error> {
+    let present = gpus()?;
+    if ranks > present {
+        return Err(CudaError::TooFew { ranks, present }.into());
+    }
+    let devices: Vec<u32> = (0..ranks).collect();
+    World::cuda_with(&devices, behaviour(collective, ranks))
+}
+
+/// All ranks on one GPU.
+fn shared(
+    collective: &Collective,
+    options: &Options,
+    per_device: u32,
+    why: String,
+) -> Result<Chosen, NoWorld> {
+    if let Some(Ranks(ranks)) = options.ranks.filter(|ranks| ranks.0 != per_device) {
+        return Err(NoWorld::Shared { ranks, per_device });
+    }
+    let ranks = ranks::one(collective, Some(Ranks(per_device)))?;
+    let world = match options.world {
+        WorldOption::Virtual => World::virtual_gpus_with(ranks, explored(collective, options, ranks))?,
+        _ => World::cuda_shared_with(0, ranks, behaviour(collective, ranks))?,
+    };
+    Ok(Chosen { world, why })
+}
+
+fn virtual_gpus(collective: &Collective, options: &Options, why: String) -> Result<Chosen, NoWorld> {
+    let ranks = ranks::one(collective, options.ranks)?;
+    let world = World::virtual_gpus_with(ranks, explored(collective, options, ranks))?;
+    Ok(Chosen { world, why })
+}
+
+fn behaviour(collective: &Collective, ranks: u32) -> WorldOptions {
+    WorldOptions { block_cap: collective.domain(ranks).block_cap, ..WorldOptions::default() }
+}
+
+fn explored(collective: &Collective, options: &Options, ranks: u32) -> WorldOptions {
+    let exploration = &options.exploration;
+    // Under the memory model the counters' wrap is crossed, too.
+    let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };
+    let policy = exploration.policy.policy();
+    let check = exploration.race_check.then(Check::default);
+    let seed = options.seed;
+    WorldOptions { seed, policy, check, counted, ..behaviour(collective, ranks) }
+}
