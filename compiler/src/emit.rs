@@ -1,6 +1,7 @@
 //! Kernel -> CUDA C++ text. What does not depend on the program lies in `device/*.cuh`; this lays out the calls.
 
 mod body;
+mod doubt;
 mod movement;
 mod tables;
 

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::launch::Queued;
 use crate::world::{Freed, Gpus, Options, Place, Shared, State, Trouble};
-use quadrille_compiler::abi::FifoLayout;
+use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::ids::Rank;
 use quadrille_vgpu::Fault;
 use std::collections::{BTreeMap, VecDeque};
@@ -67,6 +67,10 @@ pub(crate) struct Group {
     pub(crate) counters: Symmetric,
     /// Address of each rank's status record.
     pub(crate) status: Vec<u64>,
+    /// Address of each rank's abort word; 0 where waits are not bounded.
+    pub(crate) abort: Vec<u64>,
+    /// Nanoseconds that a wait may take; 0 for no bound.
+    pub(crate) patience: u64,
     /// Each rank's FIFO region; none until a program needs them.
     pub(crate) fifos: Symmetric,
     /// Memory that programs use while a call runs; what it holds does not outlive the call.
@@ -341,6 +345,8 @@ impl Group {
             failed: None,
             counters: Symmetric::none(ranks),
             status: Vec::new(),
+            abort: vec![0; ranks as usize],
+            patience: 0,
             fifos: Symmetric::none(ranks),
             scratch: Symmetric::none(ranks),
             outgrown: Vec::new(),
@@ -360,7 +366,14 @@ impl Group {
             Ok(region)
         });
         match made.and_then(|()| gpus.alloc_status()) {
-            Ok(status) => Ok(Group { status, ..group }),
+            Ok(status) => {
+                if let Some(patience) = shared.patience() {
+                    // Half of what the clock counts: a deadline never wraps.
+                    group.patience = patience.as_nanos().clamp(1, i64::MAX as u128) as u64;
+                    group.abort = status.iter().map(|record| record + StatusRecord::ABORT_OFFSET).collect();
+                }
+                Ok(Group { status, ..group })
+            }
             Err(error) => {
                 group.free(gpus);
                 Err(error)
