@@ -11,8 +11,8 @@
 //!
 //! Time: a pass over the instructions for registers that live in one block, as nearly all do. For the others, a
 //! walk against the edges of the graph from every block that reads what it has not written, over the blocks in which the
-//! register is live, all of them bounded by [`MAX_STEPS`]; beyond that a register is taken to be live everywhere. A
-//! kernel of 280,000 instructions with 115,000 registers takes about 30 ms.
+//! register is live, all of them bounded by [`MAX_STEPS`]; beyond that a register is taken to be live everywhere. To
+//! decode 145,000 instructions with 116,000 registers takes 0.14 s in all; 300 places hold the widest of them.
 
 use crate::cfg::Graph;
 use crate::isa::{Function, NEVER, Op};

@@ -83,7 +83,7 @@ impl Dice {
 
 /// One instruction, or a few, of some registers each of every width.
 fn instruction(dice: &mut Dice, label: &mut usize) -> String {
-    let [d, a, b, c] = [0; 4].map(|_| dice.of("r", 3, 12));
+    let [d, e, a, b, c] = [0; 5].map(|_| dice.of("r", 3, 12));
     let [wide, other, third] = [0; 3].map(|_| dice.of("rd", 1, 6));
     let [small, half] = [0; 2].map(|_| dice.of("h", 0, 4));
     let [p, q, o] = [0; 3].map(|_| dice.of("p", 0, 6));
@@ -122,6 +122,9 @@ fn instruction(dice: &mut Dice, label: &mut usize) -> String {
             16 => format!("add.cc.u32 {d}, {a}, {b}; addc.u32 {c}, {a}, {number};"),
             17 => format!("ld.global.v2.u32 {{{d}, {a}}}, [%rd0+{even}];"),
             18 => format!("atom.global.add.u32 {d}, [%rd0+{offset}], {a};"),
+            19 if offset % 8 == 0 => {
+                format!("atom.global.v2.f32.add {{{d}, {e}}}, [%rd0+{offset}], {{{a}, {b}}};")
+            }
             19 => format!("atom.global.cas.b32 {d}, [%rd0+{offset}], {a}, {b};"),
             20 => format!("red.global.add.u64 [%rd0+{even}], {wide};"),
             21 => format!("activemask.b32 {c}; vote.sync.ballot.b32 {d}, {q}, {c};"),
@@ -199,16 +202,35 @@ fn values_cross_loops_and_branches_in_places_of_their_own() {
 
 #[test]
 fn what_a_guard_leaves_as_it_was_is_kept() {
+    // In threads from 3 on %r10 stays what it was before the loop.
     let text = kernel(
-        "mov.u32 %r10, 7; mov.u32 %r12, 1000; add.u32 %r13, %r12, %r12; setp.lt.u32 %p0, %r0, 3;
-         @%p0 add.u32 %r10, %r13, 9;
-         st.global.u32 [%rd0], %r10;",
+        "mov.u32 %r10, 7; mov.u32 %r12, 0; setp.lt.u32 %p0, %r0, 3;
+         LOOP: @%p0 add.u32 %r10, %r0, 9; add.u32 %r13, %r10, %r12;
+         mul.lo.u32 %r14, %r13, 3; add.u32 %r12, %r14, 1;
+         setp.lt.u32 %p1, %r12, 400; @%p1 bra LOOP;
+         st.global.u32 [%rd0], %r12;",
     );
     let (_, memory) = run(&text, Sharing::Live, &Config::default());
     for (thread, bytes) in memory.chunks(64).enumerate() {
-        let expected: u32 = if thread < 3 { 2009 } else { 7 };
-        assert_eq!(bytes[..4], expected.to_le_bytes(), "thread {thread}");
+        let (kept, mut sum) = (if thread < 3 { thread as u32 + 9 } else { 7 }, 0);
+        while sum < 400 {
+            sum = 3 * (kept + sum) + 1;
+        }
+        assert_eq!(bytes[..4], sum.to_le_bytes(), "thread {thread}");
     }
+}
+
+#[test]
+fn elements_of_an_atomic_are_not_overwritten_before_their_turn() {
+    // %r21 has the lowest place that is free once the operands are read, and is the second of them.
+    let text = kernel(
+        "mov.u32 %r21, 0f40400000; mov.u32 %r20, 0f3F800000;
+         atom.global.v2.f32.add {%r22, %r23}, [%rd0], {%r20, %r21};
+         add.u32 %r22, %r22, %r23; st.global.u32 [%rd0+8], %r22;",
+    );
+    let (_, memory) = run(&text, Sharing::Live, &Config::default());
+    let sums = [1f32.to_le_bytes(), 3f32.to_le_bytes()].concat();
+    assert!(memory.chunks(64).all(|bytes| bytes[..8] == sums && bytes[8..12] == [0; 4]));
 }
 
 #[test]
