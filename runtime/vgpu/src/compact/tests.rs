@@ -122,7 +122,7 @@ fn instruction(dice: &mut Dice, label: &mut usize) -> String {
             16 => format!("add.cc.u32 {d}, {a}, {b}; addc.u32 {c}, {a}, {number};"),
             17 => format!("ld.global.v2.u32 {{{d}, {a}}}, [%rd0+{even}];"),
             18 => format!("atom.global.add.u32 {d}, [%rd0+{offset}], {a};"),
-            19 if offset % 8 == 0 => {
+            19 if offset.is_multiple_of(8) => {
                 format!("atom.global.v2.f32.add {{{d}, {e}}}, [%rd0+{offset}], {{{a}, {b}}};")
             }
             19 => format!("atom.global.cas.b32 {d}, [%rd0+{offset}], {a}, {b};"),
@@ -140,7 +140,9 @@ fn instruction(dice: &mut Dice, label: &mut usize) -> String {
 /// Blocks that branch to and fro, by lane, until their fuel is burnt.
 fn program(number: u64) -> String {
     let mut dice = Dice(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    (0..20).for_each(|_| drop(dice.below(2)));
+    for _ in 0..20 {
+        dice.below(2);
+    }
     let blocks = 1 + dice.below(7);
     let mut text = String::from("mov.u32 %fuel, 12; mov.u32 %r3, %r0; setp.gt.u32 %p0, %r0, 7;\n");
     let mut label = 0;
@@ -296,6 +298,25 @@ fn registers_that_are_all_needed_at_once_are_refused() {
     let problems = Module::parse(&kernel(&(body + &ends))).unwrap_err().problems;
     assert_eq!(problems.len(), 1);
     assert!(problems[0].to_string().contains("registers of one width in use at once"), "{}", problems[0]);
+}
+
+#[test]
+fn a_search_that_takes_too_long_is_given_up_and_nothing_is_lost() {
+    // 20,000 registers that live in 4,000 blocks: more edges than are looked at; and two that come after them.
+    let registers = 3..20_003;
+    let begin = registers.clone().map(|n| format!("add.u32 %r{n}, %r0, {n};\n")).collect::<String>();
+    let blocks = "@%p0 bra END;\n".repeat(4000);
+    let sum = registers.clone().map(|n| format!("add.u32 %r1, %r1, %r{n};\n")).collect::<String>();
+    let last = "add.u32 %r30000, %r1, 1;\n@%p0 bra END;\nadd.u32 %r30001, %r30000, 1;\n@%p0 bra END;\n\
+                st.global.u32 [%rd0], %r30001;\n";
+    let text = kernel(&format!("setp.eq.u32 %p0, %r0, 123456;\n{begin}{blocks}{sum}{last}END:"));
+    let (outcome, memory) = run(&text, Sharing::Live, &Config::default());
+    outcome.unwrap();
+    for (thread, bytes) in memory.chunks(64).enumerate() {
+        let block = thread / THREADS as usize;
+        let expected: u32 = (block + 2 + registers.clone().map(|n| n + thread).sum::<usize>()) as u32;
+        assert_eq!(bytes[..4], expected.to_le_bytes(), "thread {thread}");
+    }
 }
 
 #[test]

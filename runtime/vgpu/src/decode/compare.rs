@@ -6,6 +6,9 @@ use crate::ast::{AstInst, Operand, Ty};
 use crate::isa::{Cmp, Logic, Op, PredOperand, TestKind};
 use crate::regs::{Bank, NO_NAME, Name};
 
+/// Comparison, type, operands, and what the result is combined with.
+type Comparison = (Cmp, Ty, Name, Name, Option<(Logic, PredOperand<Name>)>);
+
 impl<'m, 'a> Decoder<'m, 'a> {
     /// Comparison and, where there is one, the logic with a further predicate.
     fn comparison(&self, inst: &AstInst<'_>, parts: &[&str]) -> Result<(Cmp, Option<Logic>, bool)> {
@@ -148,13 +151,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// `out` = `yes` where the comparison holds, else 0.
-    fn chosen(
-        &mut self,
-        bank: Bank,
-        out: Name,
-        yes: u64,
-        (cmp, ty, a, b, logic): (Cmp, Ty, Name, Name, Option<(Logic, PredOperand<Name>)>),
-    ) -> Result<()> {
+    fn chosen(&mut self, bank: Bank, out: Name, yes: u64, (cmp, ty, a, b, logic): Comparison) -> Result<()> {
         let d = self.new_reg(Ty::Pred)?;
         let (yes, no) = (self.constant(bank, yes)?, self.constant(bank, 0)?);
         self.push(Op::Setp { cmp, ty, d, q: NO_NAME, a, b, logic });
