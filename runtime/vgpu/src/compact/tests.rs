@@ -302,19 +302,23 @@ fn registers_that_are_all_needed_at_once_are_refused() {
 
 #[test]
 fn a_search_that_takes_too_long_is_given_up_and_nothing_is_lost() {
-    // 20,000 registers that live in 4,000 blocks: more edges than are looked at; and two that come after them.
+    // 20,000 registers that live in 4,000 blocks: more edges than are looked at. Then a loop, whose round
+    // needs what one of before has read.
     let registers = 3..20_003;
     let begin = registers.clone().map(|n| format!("add.u32 %r{n}, %r0, {n};\n")).collect::<String>();
     let blocks = "@%p0 bra END;\n".repeat(4000);
     let sum = registers.clone().map(|n| format!("add.u32 %r1, %r1, %r{n};\n")).collect::<String>();
-    let last = "add.u32 %r30000, %r1, 1;\n@%p0 bra END;\nadd.u32 %r30001, %r30000, 1;\n@%p0 bra END;\n\
-                st.global.u32 [%rd0], %r30001;\n";
-    let text = kernel(&format!("setp.eq.u32 %p0, %r0, 123456;\n{begin}{blocks}{sum}{last}END:"));
+    let last = "add.u32 %r30000, %r0, 5; mov.u32 %r30001, 4;
+                LOOP: add.u32 %r30002, %r30000, %r30001; add.u32 %r1, %r1, %r30002;
+                sub.u32 %r30001, %r30001, 1; setp.ne.u32 %p1, %r30001, 0; @%p1 bra LOOP;
+                st.global.u32 [%rd0], %r1;";
+    let text = kernel(&format!("setp.eq.u32 %p0, %r0, 123456;\n{begin}{blocks}{sum}{last}\nEND:"));
     let (outcome, memory) = run(&text, Sharing::Live, &Config::default());
     outcome.unwrap();
     for (thread, bytes) in memory.chunks(64).enumerate() {
         let block = thread / THREADS as usize;
-        let expected: u32 = (block + 2 + registers.clone().map(|n| n + thread).sum::<usize>()) as u32;
+        let expected: u32 =
+            (block + 4 * (thread + 5) + 10 + registers.clone().map(|n| n + thread).sum::<usize>()) as u32;
         assert_eq!(bytes[..4], expected.to_le_bytes(), "thread {thread}");
     }
 }
