@@ -198,7 +198,7 @@ impl Gpus for VirtualGpus {
         Start::WhenSynchronized
     }
 
-    fn admits(&self, _: Rank, _: usize) -> Result<Option<CallProblem>, Error> {
+    fn admits(&self, _: Rank, _: usize, _: Option<usize>) -> Result<Option<CallProblem>, Error> {
         Ok(Some(CallProblem::NoStreams))
     }
 
