@@ -6,6 +6,7 @@ mod failures;
 mod memory;
 mod mutants;
 mod plain;
+mod shared;
 mod waits;
 
 use crate::communicator::Communicator;
@@ -85,6 +86,7 @@ impl Gather {
             classes: Vec::new(),
             ranks: self.ranks,
             grid: vec![1; self.ranks as usize],
+            one_launch: false,
             threads: 64,
             block_cap: CAP,
             dtype: self.dtype,

@@ -116,6 +116,11 @@ pub(crate) trait Gpus: fmt::Debug + Send {
 
     fn start(&self) -> Start;
 
+    /// Whether a launch by rank 0 is of all ranks.
+    fn together(&self) -> bool {
+        self.start() == Start::Together
+    }
+
     /// Whether a rank's calls can be put on a caller's stream.
     fn admits(&self, rank: Rank, stream: usize) -> Result<Option<CallProblem>, Error>;
 

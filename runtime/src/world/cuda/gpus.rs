@@ -208,12 +208,7 @@ impl CudaGpus {
     }
 
     fn blocks(&self, cuda: &Cuda, rank: usize) -> u64 {
-        match self.shared {
-            true => {
-                cuda.grid.iter().map(|&blocks| u64::from(blocks)).max().unwrap_or(0) * cuda.grid.len() as u64
-            }
-            false => cuda.grid.get(rank).copied().unwrap_or(0).into(),
-        }
+        cuda.launch_blocks(Rank(rank as u32)).into()
     }
 
     /// Makes sure that a call's blocks are resident together with those of other groups' calls that run.
