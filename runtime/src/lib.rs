@@ -19,6 +19,8 @@ mod communicator;
 
 mod kernel;
 
+mod by_hand;
+
 mod launch;
 
 mod flight;
@@ -49,6 +51,7 @@ mod error;
 mod tests;
 
 pub use bandwidth::Bandwidth;
+pub use by_hand::ByHand;
 pub use communicator::{Communicator, Window};
 pub use driver::CudaError;
 pub use error::{CallProblem, Error, InputProblem};
