@@ -15,6 +15,9 @@ pub mod cli;
 #[cfg(feature = "cli")]
 pub mod example;
 
+#[doc = include_str!("../docs/running.md")]
+pub mod running {}
+
 #[doc(hidden)]
 #[path = "private.rs"]
 pub mod __private;

@@ -8,12 +8,12 @@ use crate::widths::Widths;
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The parameter block of one rank's launch: the kernel's only parameter.
 ///
 /// C layout, little endian, every field at its natural alignment:
-/// `u32 version, u32 rank, u64 count, u32 hash, u32 reserved, u64 spin_limit, u64 abort, u64 status, u64 multicast_input,
+/// `u32 version, u32 rank, u64 count, u32 hash, u32 reserved, u64 patience, u64 abort, u64 status, u64 multicast_input,
 /// u64 multicast_output, u64 scalar, u64 input[N], u64 output[N], u64 scratch[N], u64 counters[N], u64 fifos[N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
@@ -23,9 +23,11 @@ pub struct Params {
     pub count: u64,
     /// The call hash ([`call_hash`]), compared between ranks by the start signals.
     pub hash: u32,
-    /// Polls before a wait gives up; 0 for no limit. Not read by this version's kernels.
-    pub spin_limit: u64,
-    /// Address of the abort word; 0 for none. Not read by this version's kernels.
+    /// Nanoseconds that one wait may take until the kernel gives up; 0 for no bound. Then neither clock nor abort word is
+    /// read.
+    pub patience: u64,
+    /// Address of this rank's abort word, 0 at the launch: whoever launches sets it to [`StatusRecord::ABORT`] to make the
+    /// rank's kernels leave. 0 only where `patience` is 0.
     pub abort: u64,
     /// Address of this rank's [`StatusRecord`], zero at the launch.
     pub status: u64,
@@ -57,8 +59,8 @@ impl Params {
         bytes.extend(self.count.to_le_bytes());
         bytes.extend(self.hash.to_le_bytes());
         bytes.extend(0u32.to_le_bytes());
-        let Params { spin_limit, abort, status, multicast_input, multicast_output, scalar, .. } = *self;
-        let scalars = [spin_limit, abort, status, multicast_input, multicast_output, scalar];
+        let Params { patience, abort, status, multicast_input, multicast_output, scalar, .. } = *self;
+        let scalars = [patience, abort, status, multicast_input, multicast_output, scalar];
         let tables = [&self.input, &self.output, &self.scratch, &self.counters, &self.fifos];
         for word in scalars.iter().chain(tables.into_iter().flatten()) {
             bytes.extend(word.to_le_bytes());
@@ -274,10 +276,11 @@ impl CounterLayout {
     }
 }
 
-/// What a kernel reports when it gives up: 8 words of 32 bits in device memory, `code` stored last with release.
+/// What a kernel reports when it gives up: words of 32 bits, `code` stored last with release. The abort word
+/// ([`StatusRecord::ABORT_OFFSET`]) lies among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatusRecord {
-    /// 0: nothing; 1: a peer's call differs ([`StatusRecord::MISMATCH`]).
+    /// 0: nothing; else why, as [`StatusRecord::MISMATCH`].
     pub code: u32,
     /// The reporting rank.
     pub rank: u32,
@@ -285,24 +288,44 @@ pub struct StatusRecord {
     pub block: u32,
     /// Index of the waiting step in that block of the schedule.
     pub step: u32,
-    /// The rank waited for.
+    /// The rank waited for. Of a line it follows from `place`.
     pub peer: u32,
-    /// The word wanted (its low half: the own call hash).
+    /// The word wanted: of a mismatch the own call hash, of a wait the low half of the count, or the flag.
     pub wanted: u32,
-    /// The word seen (its low half: the peer's call hash).
+    /// The word seen: the peer's call hash, the low half of the count, the flag.
     pub seen: u32,
+    /// Of a wait, what was polled: [`StatusRecord::COUNTER`] or [`StatusRecord::LINE`].
+    pub kind: u32,
+    /// Where that lies: a counter by its word in the region ([`CounterLayout::word`]), a line by its offset in the FIFO region
+    /// ([`FifoLayout`]) in units of 16 bytes.
+    pub place: u32,
+    /// Of a wait, the hash of the call ([`call_hash`]).
+    pub hash: u32,
 }
 
 impl StatusRecord {
     /// `code` of a call mismatch.
     pub const MISMATCH: u32 = 1;
-    /// Bytes of a record.
-    pub const BYTES: u64 = 32;
+    /// `code` of a wait that took longer than [`Params::patience`].
+    pub const TIMEOUT: u32 = 2;
+    /// `code` of a wait that ended because the abort word had been set from outside.
+    pub const ABORTED: u32 = 3;
+    /// `kind` of a counter.
+    pub const COUNTER: u32 = 0;
+    /// `kind` of a line.
+    pub const LINE: u32 = 1;
+    /// Bytes of a record with its abort word, and from one rank's to the next where they lie together.
+    pub const BYTES: u64 = 64;
     /// Byte offset of `code`.
     pub const CODE_OFFSET: u64 = 0;
+    /// Byte offset of the abort word.
+    pub const ABORT_OFFSET: u64 = 32;
+    /// What whoever launches stores into an abort word. A rank that gives up by itself stores another value into its own.
+    pub const ABORT: u32 = 1;
 
     /// Reads a record; `None` if there are fewer than [`StatusRecord::BYTES`] bytes or the code is 0.
     pub fn decode(bytes: &[u8]) -> Option<StatusRecord> {
+        let bytes = bytes.get(..StatusRecord::BYTES as usize)?;
         let word = |i: usize| Some(u32::from_le_bytes(bytes.get(4 * i..4 * i + 4)?.try_into().ok()?));
         let record = StatusRecord {
             code: word(0)?,
@@ -312,6 +335,10 @@ impl StatusRecord {
             peer: word(4)?,
             wanted: word(5)?,
             seen: word(6)?,
+            // The claim and the abort word lie between.
+            kind: word(9)?,
+            place: word(10)?,
+            hash: word(11)?,
         };
         (record.code != 0).then_some(record)
     }

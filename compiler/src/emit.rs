@@ -1,6 +1,7 @@
 //! Kernel -> CUDA C++ text. What does not depend on the program lies in `device/*.cuh`; this lays out the calls.
 
 mod body;
+mod doubt;
 mod movement;
 mod tables;
 
@@ -45,6 +46,8 @@ pub struct Cuda {
     pub staged: bool,
     /// Whether it needs multicast addresses of the windows.
     pub multicast: bool,
+    /// Whether it touches peers' user buffers, which have to be symmetric windows then.
+    pub reaches_peers: bool,
     /// Tiles of a call that its counters can tell apart, and the bytes of one; `None` where chunks are moved as a whole.
     pub tiles: Option<(u64, u64)>,
     /// Element type.
@@ -133,6 +136,7 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
         block_cap: kernel.block_cap,
         staged: kernel.has_fifos(),
         multicast: kernel.has_multicast(),
+        reaches_peers: kernel.reaches_peers(),
         tiles: kernel.tile.map(|bytes| (kernel.widths.most_signals() / kernel.most_signals().max(1), bytes)),
         dtype: kernel.dtype,
         op: kernel.op,

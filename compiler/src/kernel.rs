@@ -270,6 +270,24 @@ impl Kernel {
         })
     }
 
+    /// Whether a block touches a peer's user buffer, or all of them through the switch: then all ranks map each other's.
+    pub fn reaches_peers(&self) -> bool {
+        let ranks = self.shape.ranks;
+        let remote = |member: usize, at: Place, operand: &Operand| match operand {
+            Operand::Memory { buffer: Buffer::Scratch, .. } | Operand::Message { .. } => false,
+            Operand::Memory { rank, .. } => rank.evaluate(ranks, member, at, 0) != at.rank.0,
+            Operand::Multicast { .. } => true,
+        };
+        self.classes.iter().any(|class| {
+            class.steps.iter().any(|step| match &step.action {
+                KernelAction::Move { sources, dests, .. } => sources.iter().chain(dests).any(|operand| {
+                    class.members.iter().enumerate().any(|(member, &at)| remote(member, at, operand))
+                }),
+                _ => false,
+            })
+        })
+    }
+
     /// The most signals of one counter in a tile, or a call where there are none.
     pub fn most_signals(&self) -> u64 {
         let links = self.classes.iter().flat_map(|class| &class.links);

@@ -173,7 +173,7 @@ fn symmetric(all: &[Communicator], bytes: u64) -> Result<Symmetric, Error> {
 }
 
 /// The kernel before and after a call: each rank copies one of its buffers to another one of its own.
-fn copy() -> &'static Collective {
+pub(crate) fn copy() -> &'static Collective {
     static COPY: OnceLock<Collective> = OnceLock::new();
     COPY.get_or_init(|| Collective {
         name: LOCAL_COPY.to_owned(),

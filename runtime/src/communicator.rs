@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::launch::Queued;
 use crate::world::{Freed, Gpus, Options, Place, Shared, State, Trouble};
-use quadrille_compiler::abi::FifoLayout;
+use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::ids::Rank;
 use quadrille_vgpu::Fault;
 use std::collections::{BTreeMap, VecDeque};
@@ -33,6 +33,13 @@ pub struct Communicator {
 pub struct Window {
     pub(crate) memory: Arc<Memory>,
     pub(crate) range: Range<u64>,
+}
+
+/// Where a rank's memory of a window comes from.
+#[derive(Clone, Copy)]
+enum Origin {
+    New { zeroed: bool },
+    Known { address: u64 },
 }
 
 /// One rank's memory of a window.
@@ -61,6 +68,10 @@ pub(crate) struct Group {
     pub(crate) counters: Symmetric,
     /// Address of each rank's status record.
     pub(crate) status: Vec<u64>,
+    /// Address of each rank's abort word; 0 where waits are not bounded.
+    pub(crate) abort: Vec<u64>,
+    /// Nanoseconds that a wait may take; 0 for no bound.
+    pub(crate) patience: u64,
     /// Each rank's FIFO region; none until a program needs them.
     pub(crate) fifos: Symmetric,
     /// Memory that programs use while a call runs; what it holds does not outlive the call.
@@ -102,6 +113,8 @@ pub(crate) struct Slot {
     place: Option<Place>,
     /// Each rank's memory; `None` where the rank has not allocated it, or it is empty, or freed.
     pub(crate) addresses: Vec<Option<u64>>,
+    /// Ranks whose memory is not ours.
+    pub(crate) registered: Vec<bool>,
     /// Ranks that have freed it.
     freed: usize,
     /// The address of all of them, once a call has needed it.
@@ -145,15 +158,28 @@ impl Communicator {
     /// [`Error::AllocSize`] where another rank's memory of the same window has another size, [`Error::InFlight`] where
     /// calls run, [`Error::Machine`] or [`Error::Cuda`] where there is no memory.
     pub fn alloc(&self, bytes: u64) -> Result<Window, Error> {
-        self.alloc_with(bytes, false)
+        self.window(bytes, Origin::New { zeroed: false })
     }
 
     /// As [`Communicator::alloc`], filled with zeros.
     pub fn alloc_zeroed(&self, bytes: u64) -> Result<Window, Error> {
-        self.alloc_with(bytes, true)
+        self.window(bytes, Origin::New { zeroed: true })
     }
 
-    fn alloc_with(&self, bytes: u64, zeroed: bool) -> Result<Window, Error> {
+    /// Makes `bytes` bytes that are there already this rank's memory of the next window: memory of another library's that
+    /// every rank of this process reaches at its address. It is not freed with the window, and the switch does not reach it.
+    ///
+    /// # Errors
+    /// Those of [`Communicator::alloc`].
+    ///
+    /// # Safety
+    /// The bytes are memory of this rank's GPU, mapped for the GPUs of all ranks, and live as long as the window and the
+    /// calls that use it. `address` is a multiple of 256.
+    pub unsafe fn register(&self, address: u64, bytes: u64) -> Result<Window, Error> {
+        self.window(bytes, Origin::Known { address })
+    }
+
+    fn window(&self, bytes: u64, from: Origin) -> Result<Window, Error> {
         let rank = self.rank.0 as usize;
         let mut state = self.group.shared.lock();
         self.group.live(&mut state.groups)?;
@@ -169,6 +195,7 @@ impl Communicator {
                 first: self.rank,
                 place: if bytes == 0 { None } else { Some(gpus.reserve(bytes)?) },
                 addresses: vec![None; group.allocated.len()],
+                registered: vec![false; group.allocated.len()],
                 freed: 0,
                 multicast: None,
             });
@@ -178,9 +205,15 @@ impl Communicator {
             let (peer, peer_bytes) = (slot.first, slot.bytes);
             return Err(Error::AllocSize { index, rank: self.rank, bytes, peer, peer_bytes });
         }
-        let address = match slot.place {
-            Some(place) => Some(gpus.alloc((self.rank, place), bytes, &window_label(index), zeroed)?),
-            None => None,
+        let address = match (from, slot.place) {
+            (_, None) => None,
+            (Origin::Known { address }, _) => {
+                slot.registered[rank] = true;
+                Some(address)
+            }
+            (Origin::New { zeroed }, Some(place)) => {
+                Some(gpus.alloc((self.rank, place), bytes, &window_label(index), zeroed)?)
+            }
         };
         slot.addresses[rank] = address;
         group.allocated[rank] += 1;
@@ -335,6 +368,8 @@ impl Group {
             failed: None,
             counters: Symmetric::none(ranks),
             status: Vec::new(),
+            abort: vec![0; ranks as usize],
+            patience: 0,
             fifos: Symmetric::none(ranks),
             scratch: Symmetric::none(ranks),
             outgrown: Vec::new(),
@@ -354,7 +389,14 @@ impl Group {
             Ok(region)
         });
         match made.and_then(|()| gpus.alloc_status()) {
-            Ok(status) => Ok(Group { status, ..group }),
+            Ok(status) => {
+                if let Some(patience) = shared.patience() {
+                    // Half of what the clock counts: a deadline never wraps.
+                    group.patience = patience.as_nanos().clamp(1, i64::MAX as u128) as u64;
+                    group.abort = status.iter().map(|record| record + StatusRecord::ABORT_OFFSET).collect();
+                }
+                Ok(Group { status, ..group })
+            }
             Err(error) => {
                 group.free(gpus);
                 Err(error)
@@ -390,7 +432,9 @@ impl Group {
         let ranks = self.allocated.len();
         let Some(slot) = self.windows.get_mut(window) else { return };
         if let Some(address) = slot.addresses.get_mut(rank.0 as usize).and_then(Option::take) {
-            gpus.free(address);
+            if !slot.registered[rank.0 as usize] {
+                gpus.free(address);
+            }
             slot.multicast = None;
             slot.freed += 1;
         }

@@ -158,6 +158,15 @@ pub enum Error {
         /// Everything that is wrong; not empty.
         problems: Vec<CallProblem>,
     },
+    /// A registered window, for a kernel that goes through the switch.
+    #[error(
+        "window {window} is registered memory, which has no multicast address, and the kernel goes through the switch\n\
+         help: allocate the window with `Communicator::alloc`, or choose a schedule without `multimem`"
+    )]
+    NoMulticast {
+        /// The window, by order of allocation from 0.
+        window: usize,
+    },
     /// Some ranks have queued a call that others have not. What every rank had queued has run; the rest waits.
     #[error(
         "{} never enqueued call {call} ({program}); {} did\nhelp: enqueue it there too, then synchronize again",
@@ -239,6 +248,15 @@ pub enum CallProblem {
         buffer: Buffer,
         /// Whose memory it is.
         peer: Rank,
+    },
+    /// Memory that peers do not map, for a kernel that reaches their buffers.
+    #[error(
+        "`{buffer}` is no window, so peers do not map it, and the kernel puts and gets there; allocate a window, or give \
+         the collective a schedule through slots (`transport = staged`)"
+    )]
+    Unmapped {
+        /// Which buffer.
+        buffer: Buffer,
     },
     /// A buffer of the wrong size.
     #[error(

@@ -3,7 +3,7 @@
 use crate::communicator::{Group, multicast_label};
 use crate::error::{CallProblem, Error};
 use crate::failure::{self, Cause, Failure};
-use crate::launch::Queued;
+use crate::launch::{Queued, View};
 use crate::world::{Gpus, On, Progress, Shared, Start, State, Statistics, Trouble};
 use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::ids::Rank;
@@ -33,13 +33,28 @@ impl Shared {
         let mut state = self.lock();
         if state.gpus.start() == Start::WhenSynchronized {
             state.reserve(&self.fifo_layout())?;
-            if let Err(trouble) = state.launch_ready() {
+            if let Err(trouble) = state.launch_ready(false) {
                 return Err(self.ended(&mut state, trouble));
             }
         } else if let Some(missing) = state.groups.values().find_map(Group::missing) {
             // What some ranks have not started may keep the others' kernels waiting.
             return Err(missing);
         }
+        self.wait(state)
+    }
+
+    /// Runs every call of every rank, also where others have queued none: as on GPUs that start calls at once.
+    #[cfg(test)]
+    pub(crate) fn synchronize_alone(&self) -> Result<Statistics, Error> {
+        let mut state = self.lock();
+        state.reserve(&self.fifo_layout())?;
+        match state.launch_ready(true) {
+            Ok(()) => self.wait(state),
+            Err(trouble) => Err(self.ended(&mut state, trouble)),
+        }
+    }
+
+    fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> Result<Statistics, Error> {
         loop {
             match state.gpus.progress() {
                 Ok(Progress::Running) => {
@@ -78,7 +93,8 @@ impl Shared {
     pub(crate) fn failed(&self, state: &mut State, fate: Fate) -> Error {
         let batches = state.batches();
         let layouts = (self.counter_layout(), self.fifo_layout());
-        let failure = failure::explain(layouts, &batches, state.record(&batches), fate);
+        let records = state.records(&batches);
+        let failure = failure::explain(layouts, self.patience(), &batches, &records, fate);
         Error::Failed(state.fail(failure))
     }
 
@@ -127,12 +143,13 @@ impl State {
         Ok(())
     }
 
-    /// Launches what every rank of a group has queued.
-    fn launch_ready(&mut self) -> Result<(), Trouble> {
+    /// Launches what every rank of a group has queued, or all that any has.
+    fn launch_ready(&mut self, all: bool) -> Result<(), Trouble> {
         let State { gpus, groups, .. } = self;
         for (&id, group) in groups.iter_mut() {
             let ready = group.queue.iter().map(VecDeque::len).min().unwrap_or(0);
             for rank in 0..group.queue.len() {
+                let ready = if all { group.queue[rank].len() } else { ready };
                 let calls: Vec<Queued> = group.queue[rank].drain(..ready).collect();
                 group.started[rank] += ready as u64;
                 group.flying[rank].extend(calls);
@@ -211,12 +228,14 @@ impl State {
         live.flat_map(|group| &group.status).any(|&address| self.gpus.status(address).is_some())
     }
 
-    /// The first status record that is not empty, and the index of its batch.
-    fn record(&self, batches: &[Batch]) -> Option<(usize, StatusRecord)> {
-        batches.iter().enumerate().find_map(|(i, batch)| {
-            let group = self.groups.get(&batch.group)?;
-            Some((i, group.status.iter().find_map(|&address| self.gpus.status(address))?))
-        })
+    /// The status records that are not empty, each with the index of its batch.
+    fn records(&self, batches: &[Batch]) -> Vec<(usize, StatusRecord)> {
+        let mut records = Vec::new();
+        for (index, batch) in batches.iter().enumerate() {
+            let status = self.groups.get(&batch.group).into_iter().flat_map(|group| &group.status);
+            records.extend(status.filter_map(|&address| Some((index, self.gpus.status(address)?))));
+        }
+        records
     }
 }
 
@@ -225,7 +244,10 @@ impl Group {
     fn lacks(&self, call: &Queued, fifos: &FifoLayout) -> bool {
         let cuda = &call.program.cuda;
         let no_fifos = cuda.staged && self.fifos.bytes < fifos.bytes();
-        let no_switch = || call.views().any(|view| self.windows[view.window].multicast.is_none());
+        let no_switch = || {
+            let mut windows = call.views().filter_map(View::window);
+            windows.any(|window| self.windows[window].multicast.is_none())
+        };
         no_fifos || call.scratch_bytes() > self.scratch.bytes || (cuda.multicast && no_switch())
     }
 
@@ -236,8 +258,11 @@ impl Group {
         }
         self.make_scratch(gpus, call.scratch_bytes())?;
         if call.program.cuda.multicast {
-            for index in call.views().map(|view| view.window) {
+            for index in call.views().filter_map(View::window) {
                 let slot = &mut self.windows[index];
+                if slot.registered.contains(&true) {
+                    return Err(Error::NoMulticast { window: index });
+                }
                 // Where a rank has no memory of a window, no program reaches all ranks' through the switch.
                 let members: Option<Vec<u64>> = slot.addresses.iter().copied().collect();
                 if let (None, Some(members)) = (slot.multicast, members) {

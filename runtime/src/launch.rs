@@ -1,6 +1,7 @@
 //! Calls: checked, queued, and run once every rank has queued them.
 
-use crate::communicator::{Group, Slot, Window};
+use crate::argument::Argument;
+use crate::communicator::{Group, Slot};
 use crate::error::{CallProblem, Error};
 use crate::kernel::{Kernel, Loaded};
 use cudarc::driver::CudaStream;
@@ -8,6 +9,7 @@ use quadrille_compiler::abi::{self, Params, call_hash};
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::{Buffer, Rank};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The arguments of one rank's call. A unit has `count` elements (the `count` of NCCL's call of the kind); how many
@@ -20,23 +22,28 @@ pub struct Call<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Buffers<'a> {
-    InPlace(&'a Window),
-    OutOfPlace { input: &'a Window, output: &'a Window },
+    InPlace(Argument<'a>),
+    OutOfPlace { input: Argument<'a>, output: Argument<'a> },
 }
 
 impl<'a> Call<'a> {
-    /// The call of an in-place collective.
-    pub fn in_place(data: &'a Window, count: u64) -> Call<'a> {
-        Call { buffers: Buffers::InPlace(data), count }
+    /// The call of an in-place collective: on a [`crate::Window`], or on [`crate::Plain`] memory where the schedule goes
+    /// through slots.
+    pub fn in_place(data: impl Into<Argument<'a>>, count: u64) -> Call<'a> {
+        Call { buffers: Buffers::InPlace(data.into()), count }
     }
 
     /// The call of an out-of-place collective. On a rank that has no input (broadcast and scatter, but for the root)
     /// `input` is any view with the offset that the root's has; so is `output` where there is none (reduce, gather).
-    pub fn out_of_place(input: &'a Window, output: &'a Window, count: u64) -> Call<'a> {
-        Call { buffers: Buffers::OutOfPlace { input, output }, count }
+    pub fn out_of_place(
+        input: impl Into<Argument<'a>>,
+        output: impl Into<Argument<'a>>,
+        count: u64,
+    ) -> Call<'a> {
+        Call { buffers: Buffers::OutOfPlace { input: input.into(), output: output.into() }, count }
     }
 
-    fn views(&self) -> impl Iterator<Item = (Buffer, &'a Window)> {
+    fn arguments(&self) -> impl Iterator<Item = (Buffer, Argument<'a>)> {
         let [first, second] = match self.buffers {
             Buffers::InPlace(data) => [Some((Buffer::Data, data)), None],
             Buffers::OutOfPlace { input, output } => {
@@ -74,31 +81,72 @@ impl fmt::Display for Signature {
     }
 }
 
-/// A view of a window, as a rank has queued it.
+/// A buffer, as a rank has queued it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
-    pub(crate) window: usize,
-    /// Where it begins in the window.
-    pub(crate) start: u64,
-    /// Where it begins among the windows.
-    offset: u64,
+pub(crate) enum View {
+    /// A view of a window.
+    Window {
+        window: usize,
+        /// Where it begins in the window.
+        start: u64,
+        /// Where it begins among the windows.
+        offset: u64,
+    },
+    /// Memory of the rank alone.
+    Plain { address: u64 },
 }
 
 impl View {
-    fn of(window: &Window) -> View {
-        View { window: window.memory.index, start: window.range.start, offset: window.offset() }
+    fn of(argument: Argument<'_>) -> View {
+        match argument {
+            Argument::Window(window) => {
+                let (memory, start) = (&window.memory, window.range.start);
+                View::Window { window: memory.index, start, offset: window.offset() }
+            }
+            Argument::Plain(plain) => View::Plain { address: plain.address() },
+        }
+    }
+
+    /// The window that it is of.
+    pub(crate) fn window(self) -> Option<usize> {
+        match self {
+            View::Window { window, .. } => Some(window),
+            View::Plain { .. } => None,
+        }
+    }
+
+    /// Where it begins in its window, if it is of this one.
+    pub(crate) fn start_in(self, index: usize) -> Option<u64> {
+        match self {
+            View::Window { window, start, .. } if window == index => Some(start),
+            _ => None,
+        }
+    }
+
+    fn offset(self) -> u64 {
+        match self {
+            View::Window { offset, .. } => offset,
+            View::Plain { .. } => 0,
+        }
     }
 
     /// Its multicast address; 0 where there is none.
     fn multicast(self, windows: &[Slot]) -> u64 {
-        let slot = windows.get(self.window);
-        slot.and_then(|slot| slot.multicast).map_or(0, |address| address + self.start)
+        let View::Window { window, start, .. } = self else { return 0 };
+        let slot = windows.get(window);
+        slot.and_then(|slot| slot.multicast).map_or(0, |address| address + start)
     }
 
-    /// Its address on `rank`; 0 where that rank has no memory of the window.
-    fn address(self, windows: &[Slot], rank: usize) -> u64 {
-        let slot = windows.get(self.window);
-        slot.and_then(|slot| slot.addresses[rank]).map_or(0, |address| address + self.start)
+    /// The address on `rank` of what a call of rank `own` has queued; 0 where that rank has no memory of it.
+    fn address(self, windows: &[Slot], own: usize, rank: usize) -> u64 {
+        match self {
+            View::Window { window, start, .. } => {
+                let slot = windows.get(window);
+                slot.and_then(|slot| slot.addresses[rank]).map_or(0, |address| address + start)
+            }
+            View::Plain { address } if own == rank => address,
+            View::Plain { .. } => 0,
+        }
     }
 }
 
@@ -121,7 +169,7 @@ impl Queued {
     }
 
     pub(crate) fn touches(&self, window: usize) -> bool {
-        self.views().any(|view| view.window == window)
+        self.views().any(|view| view.window() == Some(window))
     }
 
     /// The views with the names that the program has for them.
@@ -137,7 +185,7 @@ impl Queued {
             count: self.count,
             dtype: cuda.dtype,
             op: cuda.op,
-            offsets: self.views().map(|view| view.offset).collect(),
+            offsets: self.offsets().collect(),
             kernel: *hash,
         }
     }
@@ -145,8 +193,15 @@ impl Queued {
     /// What the start signals carry.
     pub(crate) fn hash(&self) -> u32 {
         let Loaded { cuda, hash, .. } = &*self.program;
-        let input = self.input.unwrap_or(self.output).offset;
-        call_hash(*hash, self.count, cuda.dtype, cuda.op, &[input, self.output.offset])
+        let offsets: Vec<u64> = self.offsets().collect();
+        let both = [offsets[0], offsets[offsets.len() - 1]];
+        call_hash(*hash, self.count, cuda.dtype, cuda.op, &both)
+    }
+
+    /// Window offsets that have to be equal on every rank: of kernels that reach peers' buffers.
+    fn offsets(&self) -> impl Iterator<Item = u64> {
+        let reaches = self.program.cuda.reaches_peers;
+        self.views().map(move |view| if reaches { view.offset() } else { 0 })
     }
 
     /// Bytes of scratch that the call needs on every rank.
@@ -162,7 +217,7 @@ impl Queued {
         let addresses = |view: View, buffer| -> Vec<u64> {
             let address = |peer| match shape.units(buffer, Rank(peer as u32)) {
                 0 => 0,
-                _ => view.address(&group.windows, peer),
+                _ => view.address(&group.windows, rank, peer),
             };
             ranks.clone().map(address).collect()
         };
@@ -177,8 +232,8 @@ impl Queued {
             rank: Rank(rank as u32),
             count: self.count,
             hash: self.hash(),
-            spin_limit: 0,
-            abort: 0,
+            patience: group.patience,
+            abort: group.abort[rank],
             status: group.status[rank],
             multicast_input: self.input.unwrap_or(self.output).multicast(&group.windows),
             multicast_output: self.output.multicast(&group.windows),
@@ -258,39 +313,70 @@ impl Kernel {
                 problems.push(CallProblem::Tiles { count, most });
             }
         }
-        for (buffer, window) in call.views() {
-            if !Arc::ptr_eq(&window.memory.group, &self.group) {
-                problems.push(CallProblem::ForeignWindow { buffer });
-                continue;
-            }
-            if window.memory.rank != self.rank {
-                problems.push(CallProblem::PeersWindow { buffer, peer: window.memory.rank });
-                continue;
-            }
+        for (buffer, argument) in call.arguments() {
             let size = cuda.dtype.bytes() as u64;
-            if !window.offset().is_multiple_of(size) {
-                problems.push(CallProblem::Misaligned { buffer, offset: window.offset(), dtype: cuda.dtype });
-            }
+            let bytes = match argument {
+                Argument::Window(window) if !Arc::ptr_eq(&window.memory.group, &self.group) => {
+                    problems.push(CallProblem::ForeignWindow { buffer });
+                    continue;
+                }
+                Argument::Window(window) if window.memory.rank != self.rank => {
+                    problems.push(CallProblem::PeersWindow { buffer, peer: window.memory.rank });
+                    continue;
+                }
+                Argument::Window(window) => {
+                    if !window.offset().is_multiple_of(size) {
+                        let (offset, dtype) = (window.offset(), cuda.dtype);
+                        problems.push(CallProblem::Misaligned { buffer, offset, dtype });
+                    }
+                    window.len()
+                }
+                Argument::Plain(plain) => {
+                    if cuda.reaches_peers {
+                        problems.push(CallProblem::Unmapped { buffer });
+                        continue;
+                    }
+                    if !plain.address().is_multiple_of(size) {
+                        let (offset, dtype) = (plain.address(), cuda.dtype);
+                        problems.push(CallProblem::Misaligned { buffer, offset, dtype });
+                    }
+                    plain.len()
+                }
+            };
             let units = shape.units(buffer, self.rank);
             if units == 0 {
                 continue;
             }
             match count.checked_mul(size).and_then(|bytes| bytes.checked_mul(u64::from(units))) {
                 None => problems.push(CallProblem::TooLarge { buffer, units, count }),
-                Some(need) if need == window.len() => {}
+                Some(need) if need == bytes => {}
                 Some(need) => {
-                    let (bytes, dtype) = (window.len(), cuda.dtype);
+                    let dtype = cuda.dtype;
                     problems.push(CallProblem::Size { buffer, bytes, need, units, count, dtype });
                 }
             }
         }
-        if let Buffers::OutOfPlace { input, output } = call.buffers
-            && Arc::ptr_eq(&input.memory, &output.memory)
-            && input.range.start.max(output.range.start) < input.range.end.min(output.range.end)
-        {
-            let (input, output) = (input.range.clone(), output.range.clone());
-            problems.push(CallProblem::Overlap { input, output });
+        if let Buffers::OutOfPlace { input, output } = call.buffers {
+            let (first, second) = (extent(input), extent(output));
+            if first.start.max(second.start) < first.end.min(second.end) {
+                let (input, output) = match (input, output) {
+                    (Argument::Window(input), Argument::Window(output)) => {
+                        (input.range.clone(), output.range.clone())
+                    }
+                    _ => (first, second),
+                };
+                problems.push(CallProblem::Overlap { input, output });
+            }
         }
         problems
     }
+}
+
+/// The addresses of a buffer.
+fn extent(argument: Argument<'_>) -> Range<u64> {
+    let (address, bytes) = match argument {
+        Argument::Window(window) => (window.address(), window.len()),
+        Argument::Plain(plain) => (plain.address(), plain.len()),
+    };
+    address..address + bytes
 }

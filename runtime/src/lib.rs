@@ -17,6 +17,8 @@ mod world;
 
 mod communicator;
 
+mod argument;
+
 mod kernel;
 
 mod by_hand;
@@ -50,6 +52,10 @@ mod error;
 #[cfg(test)]
 mod tests;
 
+/// Streams and slices of this version of cudarc are what calls take.
+pub use cudarc;
+
+pub use argument::{Argument, Plain};
 pub use bandwidth::Bandwidth;
 pub use by_hand::ByHand;
 pub use communicator::{Communicator, Window};
@@ -67,4 +73,4 @@ pub use quadrille_vgpu::{
 pub use run::{Batch, Job, Run, Session};
 pub use survey::{Gpu, PeerLink, Survey, survey};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
-pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Measured, Options, Statistics, World, gpus};
+pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Measured, Options, PATIENCE, Statistics, World, gpus};

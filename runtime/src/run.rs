@@ -97,6 +97,24 @@ enum Buffers {
     OutOfPlace { input: Window, output: Window },
 }
 
+impl Prepared {
+    /// Queues the call of one rank.
+    pub(crate) fn enqueue(&self, rank: usize) -> Result<(), Error> {
+        self.kernels[rank].enqueue(match &self.buffers[rank] {
+            Buffers::InPlace(data) => Call::in_place(data, self.count),
+            Buffers::OutOfPlace { input, output } => Call::out_of_place(input, output, self.count),
+        })
+    }
+
+    /// The view that holds a rank's result.
+    #[cfg(test)]
+    pub(crate) fn result(&self, rank: usize) -> &Window {
+        match &self.buffers[rank] {
+            Buffers::InPlace(window) | Buffers::OutOfPlace { output: window, .. } => window,
+        }
+    }
+}
+
 impl Session {
     /// The communicators, one a rank.
     pub fn communicators(&self) -> &[Communicator] {
@@ -143,6 +161,12 @@ impl Session {
         self.world.shared.synchronize()
     }
 
+    /// Runs every call of every rank, also where others have queued none.
+    #[cfg(test)]
+    pub(crate) fn synchronize_alone(&self) -> Result<Statistics, Error> {
+        self.world.shared.synchronize_alone()
+    }
+
     /// Allocates and fills the buffers of a call.
     pub(crate) fn prepare(&self, kernels: Vec<Kernel>, inputs: &[Vec<u8>]) -> Result<Prepared, Error> {
         let Some(first) = kernels.first() else { return Err(Error::NoRanks) };
@@ -181,12 +205,7 @@ impl Session {
     /// Runs calls back to back; all had been loaded.
     pub(crate) fn execute(&self, calls: &[Prepared]) -> Result<Batch, Error> {
         for call in calls {
-            for (kernel, buffers) in call.kernels.iter().zip(&call.buffers) {
-                kernel.enqueue(match buffers {
-                    Buffers::InPlace(data) => Call::in_place(data, call.count),
-                    Buffers::OutOfPlace { input, output } => Call::out_of_place(input, output, call.count),
-                })?;
-            }
+            (0..call.kernels.len()).try_for_each(|rank| call.enqueue(rank))?;
         }
         let started = Instant::now();
         let statistics = self.synchronize()?;

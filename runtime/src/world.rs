@@ -25,9 +25,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Ranks whose addresses fit the 4096 bytes of a kernel's parameters: 56 bytes, and four tables of 8 bytes a rank.
 pub const MOST_RANKS: u32 = (4096 - 56) / 32;
+
+/// How long a wait may take on real GPUs unless options say otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The largest block cap.
 pub const MOST_BLOCKS: u32 = LARGEST_BLOCK_CAP;
@@ -56,6 +60,10 @@ pub struct Options {
     pub counted: u64,
     /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
     pub instruction_limit: Option<u64>,
+    /// How long one wait of a kernel may take until it gives up. `None`: on real GPUs [`PATIENCE`]; on virtual ones without
+    /// bound, as those tell what waits for ever by its never changing ([`crate::Cause::Hang`]). Time on virtual GPUs is that of
+    /// their clock, else 2 ns for each instruction of a warp, one after the other.
+    pub patience: Option<Duration>,
     /// The architecture that kernels are compiled for; virtual GPUs execute the PTX of any.
     pub arch: Arch,
 }
@@ -70,6 +78,7 @@ impl Default for Options {
             widths: Widths::default(),
             counted: 0,
             instruction_limit: None,
+            patience: None,
             arch: Arch { number: 90, features: Features::Common },
         }
     }
@@ -256,6 +265,14 @@ impl Shared {
 
     pub(crate) fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// How long a wait of a kernel may take.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        match self.kind {
+            Kind::Virtual { .. } => self.options.patience,
+            Kind::Cuda(_) => Some(self.options.patience.unwrap_or(PATIENCE)),
+        }
     }
 
     pub(crate) fn widths(&self) -> Widths {

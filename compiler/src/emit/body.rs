@@ -1,5 +1,6 @@
 //! The part of the text that is particular to a kernel: constants, tables, one `__global__`, a branch a class.
 
+use super::doubt::Doubt;
 use super::movement::movement;
 use super::tables::{Tables, constant, dispatch};
 use super::{Line, c_name, entry};
@@ -35,9 +36,10 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     ));
     let most_links = kernel.classes.iter().map(Class::link_count).max().unwrap_or(0).max(1);
     text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
+    text.push_str("  [[maybe_unused]] const Self self = alone(p);\n");
     text.push_str(match kernel.instances {
-        1 => "  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x;\n",
-        _ => "  [[maybe_unused]] const u32 RANK = p.rank, BLOCK = blockIdx.x % GRID, INSTANCE = blockIdx.x / GRID;\n",
+        1 => "  [[maybe_unused]] const u32 RANK = self.rank, BLOCK = self.block;\n",
+        _ => "  [[maybe_unused]] const u32 RANK = self.rank, BLOCK = self.block % GRID, INSTANCE = self.block / GRID;\n",
     });
     text.push_str(match (kernel.tile, kernel.instances) {
         (_, 2..) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES, INSTANCES> chunks(p.count, INSTANCE);\n",
@@ -148,11 +150,15 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
         }
         parts.push(around(opened));
     }
+    let doubts = Doubt::of(kernel, class);
+    if Doubt::possible(class) {
+        parts.push(around("bool failed = false;\n".to_owned()));
+    }
     if kernel.tile.is_some() {
         parts.push(around("for (u64 TILE = 0; TILE < chunks.tiles(); ++TILE) {\n".to_owned()));
     }
-    for (i, step) in class.steps.iter().enumerate() {
-        let (what, mut code) = code(kernel, class, i, step, tables);
+    for (i, (step, doubt)) in class.steps.iter().zip(&doubts).enumerate() {
+        let (what, mut code) = code(kernel, class, i, (step, *doubt), tables);
         if kernel.tile.is_some() {
             code = code.lines().map(|line| format!("  {line}\n")).collect();
         }
@@ -160,6 +166,9 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
     }
     if kernel.tile.is_some() {
         parts.push(around("}\n".to_owned()));
+    }
+    if doubts.last().is_some_and(|end| end.pending) {
+        parts.push(around("if (failed) return;\n".to_owned()));
     }
     if !class.links.is_empty() {
         let tiles = if kernel.tile.is_some() { ", chunks.tiles()" } else { "" };
@@ -202,7 +211,7 @@ fn open(links: &Links, (threads, instances): (u32, u32), tables: &mut Tables) ->
     };
     format!(
         "for (u32 I = index_from({}); I < {}; I += THREADS)\n  \
-         open_{function}(links[{} + I], p, {rank}, {other}, {});\n",
+         open_{function}(links[{} + I], p, self, {rank}, {other}, {});\n",
         links.first % threads,
         links.count,
         links.first,
@@ -229,7 +238,7 @@ fn code(
     kernel: &Kernel,
     class: &Class,
     index: usize,
-    step: &KernelStep,
+    (step, doubt): (&KernelStep, Doubt),
     tables: &mut Tables,
 ) -> (String, String) {
     let ahead = belongs(kernel, class, index);
@@ -239,7 +248,7 @@ fn code(
                 Some(statement) => format!("the wait before {statement}"),
                 None => "the wait for peers at the end of the call".to_owned(),
             };
-            (what, wait(kernel, class, index, runs))
+            (what, wait(kernel, class, (index, doubt), runs))
         }
         KernelAction::Signal(runs) => {
             let (once, tile) = per_tile(kernel);
@@ -253,9 +262,12 @@ fn code(
                     _ => format!("signal_data(links, {first}, {count}, {value}, {first_thread}{tile});\n"),
                 }
             });
-            ("a signal".to_owned(), signals.collect())
+            ("a signal".to_owned(), doubt.unless_failed(&signals.collect::<String>()))
         }
-        KernelAction::BlockSync => ("a block-wide barrier".to_owned(), "block_sync();\n".to_owned()),
+        KernelAction::BlockSync => {
+            let meet = if doubt.pending { "if (leave(failed)) return;\n" } else { "block_sync();\n" };
+            ("a block-wide barrier".to_owned(), meet.to_owned())
+        }
         KernelAction::Move { .. } => {
             let statement = ahead.unwrap_or("a move");
             let comment = match (step.iteration.is_empty(), class.members.as_slice()) {
@@ -263,7 +275,7 @@ fn code(
                 (false, [_]) => format!("{statement}  {}", step.iteration),
                 (false, many) => format!("{statement}  on {}: {}", many[0], step.iteration),
             };
-            let code = format!("// {comment}\n{}", movement(kernel, index, step, tables));
+            let code = format!("// {comment}\n{}", movement(kernel, index, (step, doubt), tables));
             (statement.to_owned(), code)
         }
     }
@@ -327,30 +339,39 @@ fn per_tile(kernel: &Kernel) -> (&'static str, &'static str) {
     }
 }
 
-fn wait(kernel: &Kernel, class: &Class, step: usize, runs: &[LinkRun]) -> String {
+fn wait(kernel: &Kernel, class: &Class, (step, doubt): (usize, Doubt), runs: &[LinkRun]) -> String {
     let (once, tile) = per_tile(kernel);
-    let is_start = |run: &LinkRun| kind_of(class, run.first) == CounterKind::Start;
-    let any_start = runs.iter().any(is_start);
-    let polls: String = runs
-        .iter()
-        .map(|run| {
-            let (first, count, value) = (run.first, run.count, run.value);
-            let first_thread = first % kernel.threads;
-            if is_start(run) {
-                format!("  {once}failed |= poll_start(p, links, {first}, {count}, {step}, {first_thread});\n")
-            } else if any_start {
-                format!("  poll_data(links, {first}, {count}, {value}, {first_thread}{tile});\n")
-            } else {
-                format!("poll_data(links, {first}, {count}, {value}, {first_thread}{tile});\n")
+    let poll = |run: &LinkRun| {
+        let (first, count, value) = (run.first, run.count, run.value);
+        let first_thread = first % kernel.threads;
+        match kind_of(class, first) {
+            CounterKind::Start => {
+                (once, format!("poll_start(p, self, links, {first}, {count}, {step}, {first_thread})"))
             }
-        })
-        .collect();
-    if any_start {
-        format!("{{\n  bool failed = false;\n{polls}  if (leave(failed)) return;\n}}\n")
-    } else if step + 1 == class.steps.len() && kernel.tile.is_none() {
-        // The kernel ends when all threads have: those that waited, too.
-        polls
-    } else {
-        format!("{polls}block_sync();\n")
+            _ => (
+                "",
+                format!("poll_data(p, self, links, {first}, {count}, {value}, {step}, {first_thread}{tile})"),
+            ),
+        }
+    };
+    // The kernel ends when all threads have, those that waited, too. Who has given up does not count what it never saw.
+    let last = step + 1 == class.steps.len() && kernel.tile.is_none();
+    let leave = |failed: &str| match last {
+        true => format!("if ({failed}) return;\n"),
+        false => format!("if (leave({failed})) return;\n"),
+    };
+    match runs {
+        [run] if !doubt.possible && poll(run).0.is_empty() => leave(&poll(run).1),
+        _ => {
+            let polls = runs.iter().map(poll).map(|(once, poll)| format!("{once}failed |= {poll};\n"));
+            let code: String = polls.chain([leave("failed")]).collect();
+            if doubt.possible { code } else { braced(&format!("bool failed = false;\n{code}")) }
+        }
     }
+}
+
+/// Statements as one.
+pub(super) fn braced(code: &str) -> String {
+    let lines: String = code.lines().map(|line| format!("  {line}\n")).collect();
+    format!("{{\n{lines}}}\n")
 }

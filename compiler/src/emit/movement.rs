@@ -1,6 +1,7 @@
 //! The code of a move: through memory and announced slots, or through lines with flags.
 
 use super::body::{c_protocol, operator};
+use super::doubt::Doubt;
 use super::tables::Tables;
 use crate::ids::Buffer;
 use crate::kernel::{Formula, Kernel, KernelAction, KernelStep, Operand};
@@ -8,22 +9,61 @@ use crate::options::Protocol;
 use crate::scaling::Scaling;
 
 /// The code of step `index`, if it is a move.
-pub(super) fn movement(kernel: &Kernel, index: usize, step: &KernelStep, tables: &mut Tables) -> String {
+pub(super) fn movement(
+    kernel: &Kernel,
+    index: usize,
+    (step, doubt): (&KernelStep, Doubt),
+    tables: &mut Tables,
+) -> String {
     let KernelAction::Move { sources, dests, size_of, scaling } = &step.action else { return String::new() };
     let messages = || sources.iter().chain(dests).filter_map(message);
     if [sources, dests].into_iter().any(|side| matches!(side[..], [Operand::Multicast { .. }])) {
-        return through_switch(kernel, (sources, dests), size_of, scaling, tables);
+        return doubt.unless_failed(&through_switch(kernel, (sources, dests), size_of, scaling, tables));
     }
-    match messages().next() {
+    let code = match messages().next() {
         Some((Protocol::Simple, ..)) | None => {
-            let code = through_memory(kernel, (sources, dests), size_of, scaling, tables);
-            named(kernel.threads, (sources, dests), index, code)
+            through_memory(kernel, (sources, dests), size_of, scaling, tables)
         }
         Some((protocol, ..)) => {
             let code = through_lines(kernel, protocol, (sources, dests), size_of, scaling, tables);
-            named(kernel.threads, (sources, dests), index, code)
+            match sources.iter().any(|source| message(source).is_some()) {
+                true => format!("failed = give_up(p, self, {index}, {});\n", code.trim_end_matches(";\n")),
+                false => code,
+            }
         }
+    };
+    let names: String = first(dests)
+        .map(|(protocol, link)| {
+            format!("if (TILE == 0) name_call<{}>(p, links[{link}]);\n", c_protocol(protocol))
+        })
+        .collect();
+    let code = doubt.unless_failed(&(names + &code));
+    let agreed = match messages().next() {
+        Some((Protocol::Ll128, ..)) if doubt.pending && doubt.uneven => "failed = __any_sync(~0u, failed);\n",
+        _ => "",
+    };
+    compared(kernel.threads, sources, (index, doubt)) + agreed + &code
+}
+
+/// Protocol and link of the messages that are the first of their connection in a call: its hash goes along.
+fn first(operands: &[Operand]) -> impl Iterator<Item = (Protocol, u32)> {
+    let messages = operands.iter().filter_map(message).filter(|(.., number)| *number == 0);
+    messages.map(|(protocol, link, _)| (protocol, link))
+}
+
+/// The hashes of those that are read are compared.
+fn compared(threads: u32, sources: &[Operand], (step, doubt): (usize, Doubt)) -> String {
+    let comparisons: String = first(sources)
+        .map(|(protocol, link)| {
+            let (protocol, thread) = (c_protocol(protocol), link % threads);
+            format!("  failed |= another_call<{protocol}>(p, self, links[{link}], {step}, {thread});\n")
+        })
+        .collect();
+    if comparisons.is_empty() {
+        return comparisons;
     }
+    let declared = if doubt.possible { "" } else { "  bool failed = false;\n" };
+    format!("if (TILE == 0) {{\n{declared}{comparisons}  if (leave(failed)) return;\n}}\n")
 }
 
 /// Protocol, link and number of a message.
@@ -32,33 +72,6 @@ fn message(operand: &Operand) -> Option<(Protocol, u32, u32)> {
         Operand::Memory { .. } | Operand::Multicast { .. } => None,
         Operand::Message { protocol, link, number } => Some((protocol, link, number)),
     }
-}
-
-/// With the first messages of a call, its hash goes along.
-fn named(threads: u32, (sources, dests): (&[Operand], &[Operand]), step: usize, code: String) -> String {
-    let first = |operands: &[Operand]| -> Vec<(Protocol, u32)> {
-        let messages = operands.iter().filter_map(message).filter(|(.., number)| *number == 0);
-        messages.map(|(protocol, link, _)| (protocol, link)).collect()
-    };
-    let mut text = String::new();
-    let read = first(sources);
-    if !read.is_empty() {
-        text.push_str("if (TILE == 0) {\n  bool failed = false;\n");
-        for (protocol, link) in read {
-            let protocol = c_protocol(protocol);
-            let thread = link % threads;
-            text.push_str(&format!(
-                "  failed |= another_call<{protocol}>(p, links[{link}], {step}, {thread});\n"
-            ));
-        }
-        text.push_str("  if (leave(failed)) return;\n}\n");
-    }
-    for (protocol, link) in first(dests) {
-        let protocol = c_protocol(protocol);
-        text.push_str(&format!("if (TILE == 0) name_call<{protocol}>(p, links[{link}]);\n"));
-    }
-    text.push_str(&code);
-    text
 }
 
 fn through_memory(
@@ -114,7 +127,8 @@ fn through_lines(
             .fold(0u64, |mask, (i, _)| mask | 1 << i)
     };
     format!(
-        "move_{}<T, {}, {}, {}, {:#x}ull, {:#x}ull>(\n    {{{{{from}}}}},\n    {{{{{to}}}}},\n    {}, p.scalar);\n",
+        "move_{}<T, {}, {}, {}, {:#x}ull, {:#x}ull>(\n    {{{{{from}}}}},\n    {{{{{to}}}}},\n    {}, p.scalar, \
+         {{p.patience, self.abort}});\n",
         c_protocol(protocol).to_lowercase(),
         operator(kernel, scaling),
         sources.len(),

@@ -16,12 +16,12 @@ use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::widths::Widths;
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options { widths: Widths::SMALL, ..Options::default() }
 }
 
 /// A world of as many GPUs as the fake driver has.
-fn world(fake: &Fake, ranks: u32) -> World {
+pub(super) fn world(fake: &Fake, ranks: u32) -> World {
     provide();
     let devices: Vec<u32> = (0..ranks).collect();
     let world = World::cuda_by(fake.driver(), &devices, options());
@@ -30,13 +30,13 @@ fn world(fake: &Fake, ranks: u32) -> World {
     world
 }
 
-fn named(name: &str) -> Collective {
+pub(super) fn named(name: &str) -> Collective {
     let found = collectives().into_iter().find(|collective| collective.name == name);
     found.unwrap_or_else(|| panic!("there is no program {name}"))
 }
 
 /// A program by slots.
-fn staged(name: &str, protocol: Protocol) -> Collective {
+pub(super) fn staged(name: &str, protocol: Protocol) -> Collective {
     let given = |value| Some(Given { value, loc: Default::default() });
     let transport = Some(Given { value: Transport::Staged, loc: Default::default() });
     let mut collective = named(name);
@@ -73,7 +73,7 @@ fn calls(session: &Session, calls: &[(&Collective, DType, u64)]) -> Result<(), E
 }
 
 /// Nothing is left, and nothing was done in a wrong order.
-fn clean(fake: &Fake) {
+pub(super) fn clean(fake: &Fake) {
     assert_eq!(fake.leaks(), Vec::<String>::new());
     assert_eq!(fake.violations(), Vec::<String>::new());
     assert!(fake.fault().is_none(), "{}", fake.fault().map_or(String::new(), |fault| fault.to_string()));
@@ -151,5 +151,27 @@ fn communicators_of_one_world_do_not_share_counters_and_end_for_themselves() {
     calls(&other, &[(&ring, DType::F32, 70)]).unwrap();
     assert!(fake.leaks().len() < before);
     drop((other, world));
+    clean(&fake);
+}
+
+#[test]
+fn a_survey_tells_of_every_gpu_and_tries_every_link() {
+    let fake = Fake::with(2, |setting| {
+        setting.multicast = false;
+        setting.lost = Some((1, 0));
+    });
+    let survey = crate::survey::of(&fake.driver()).unwrap();
+    assert_eq!(survey.gpus.iter().map(|gpu| gpu.ordinal).collect::<Vec<_>>(), [0, 1]);
+    let first = &survey.gpus[0];
+    assert!(first.name == "Fake H100" && first.arch.number == 90 && !first.multicast && !first.mig);
+    assert_eq!(survey.links.iter().map(|link| (link.gpu, link.peer)).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
+    let tried = survey.links.iter().map(|link| link.tried.clone().unwrap());
+    let tried: Vec<_> = tried.map(|tried| (tried.arrived, tried.bandwidth > 0.0)).collect();
+    assert_eq!(tried, [(true, true), (false, true)]);
+    clean(&fake);
+    // Where there is no access there is nothing to try.
+    let fake = Fake::with(2, |setting| setting.apart = vec![(0, 1)]);
+    let survey = crate::survey::of(&fake.driver()).unwrap();
+    assert!(!survey.links[0].access && survey.links[0].tried.is_err());
     clean(&fake);
 }

@@ -9,7 +9,7 @@ struct Params {
   u32 version, rank;
   u64 count;
   u32 hash, reserved;
-  u64 spin_limit, abort, status, multicast_input, multicast_output, scalar;
+  u64 patience, abort, status, multicast_input, multicast_output, scalar;
   u64 input[RANKS], output[RANKS], scratch[RANKS], counters[RANKS], fifos[RANKS];
 };
 

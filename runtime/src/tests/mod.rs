@@ -5,6 +5,8 @@ mod cuda;
 mod failures;
 mod memory;
 mod mutants;
+mod plain;
+mod waits;
 
 use crate::communicator::Communicator;
 use crate::data::{Message, Pattern};
@@ -13,9 +15,11 @@ use crate::nvrtc;
 use crate::run::{Prepared, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
+use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::{Cuda, Line};
 use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -73,6 +77,7 @@ impl Gather {
         });
         Cuda {
             staged: false,
+            reaches_peers: true,
             multicast: false,
             tiles: None,
             entry: entry.to_owned(),
@@ -138,6 +143,23 @@ fn read_collectives() -> Vec<Collective> {
         }
     }
     found
+}
+
+/// The program of that name, moved by a protocol through slots where one is given, by so many blocks.
+fn collective(name: &str, staged: Option<Protocol>, blocks: Option<u32>) -> Collective {
+    let found = collectives().into_iter().find(|collective| collective.name == name);
+    let mut collective = found.unwrap_or_else(|| panic!("there is no program {name}"));
+    if let Some(protocol) = staged {
+        fn given<T>(value: T) -> Option<Given<T>> {
+            Some(Given { value, loc: Loc::default() })
+        }
+        let how = How { transport: given(Transport::Staged), protocol: given(protocol) };
+        let blocks = blocks.and_then(given);
+        collective.schedules = vec![ScheduleOptions { how, blocks, ..collective.options() }];
+        collective.chosen = 0;
+        collective.name = format!("{name} {protocol}");
+    }
+    collective
 }
 
 /// Compiled kernels and mutants, from run to run.

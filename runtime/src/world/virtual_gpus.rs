@@ -74,6 +74,8 @@ pub(crate) struct VirtualGpus {
     ranks: u32,
     arch: Arch,
     clocked: bool,
+    /// Whether waits are.
+    bounded: bool,
     /// Launches of earlier runs.
     launches: usize,
     /// What has been launched since, and where.
@@ -87,7 +89,7 @@ impl VirtualGpus {
         options: &Options,
         clock: Option<&ClockOptions>,
     ) -> Result<VirtualGpus, Error> {
-        let Options { seed, policy, check, instruction_limit, arch, .. } = *options;
+        let Options { seed, policy, check, instruction_limit, arch, patience, .. } = *options;
         let execution = match (seed, check, clock) {
             (None, None, None) => Execution::Parallel { threads: None },
             _ => Execution::Deterministic,
@@ -106,7 +108,8 @@ impl VirtualGpus {
             ..Config::default()
         };
         let machine = Machine::new(config).map_err(refused)?;
-        Ok(VirtualGpus { machine, ranks, arch, clocked, launches: 0, launched: Vec::new() })
+        let bounded = patience.is_some();
+        Ok(VirtualGpus { machine, ranks, arch, clocked, bounded, launches: 0, launched: Vec::new() })
     }
 }
 
@@ -158,12 +161,14 @@ impl Gpus for VirtualGpus {
         Ok(region)
     }
 
-    /// A kernel that stores its code ends the run.
+    /// A kernel that stores its code ends the run; where waits are bounded, all kernels end by themselves.
     fn alloc_status(&mut self) -> Result<Vec<u64>, Error> {
         let mut records = Vec::new();
         for rank in 0..self.ranks {
             let record = self.alloc((Rank(rank), Place(0)), StatusRecord::BYTES, "status record", true)?;
-            self.machine.watch(record + StatusRecord::CODE_OFFSET, 4);
+            if !self.bounded {
+                self.machine.watch(record + StatusRecord::CODE_OFFSET, 4);
+            }
             records.push(record);
         }
         Ok(records)

@@ -14,7 +14,7 @@ struct Params {
   u64 count;  // elements of one unit
   u32 hash;   // of the call; equal on all ranks
   u32 reserved;
-  u64 spin_limit;
+  u64 patience;  // nanoseconds that a wait may take; 0: without end
   u64 abort;
   u64 status;
   u64 multicast_input;
@@ -27,9 +27,43 @@ struct Params {
   u64 fifos[RANKS];
 };
 
-// Words of a status record; the host watches `code`.
-enum : u32 { STATUS_CODE, STATUS_RANK, STATUS_BLOCK, STATUS_STEP, STATUS_PEER, STATUS_WANTED, STATUS_SEEN, STATUS_CLAIM };
-enum : u32 { STATUS_MISMATCH = 1 };
+// Words of a status record; the host watches `code`. The abort word stands among them.
+enum : u32 {
+  STATUS_CODE,
+  STATUS_RANK,
+  STATUS_BLOCK,
+  STATUS_STEP,
+  STATUS_PEER,
+  STATUS_WANTED,
+  STATUS_SEEN,
+  STATUS_CLAIM,
+  STATUS_ABORT,
+  STATUS_KIND,
+  STATUS_PLACE,
+  STATUS_HASH
+};
+enum : u32 { STATUS_MISMATCH = 1, STATUS_TIMEOUT, STATUS_ABORTED };
+
+// What was waited for: a counter, whose place is its word in the region, or a line, whose place is in units of 16 bytes.
+enum : u32 { AWAITS_COUNTER, AWAITS_LINE };
+
+// What an abort word holds: nothing, or that all have to leave, because the host or a thread of the rank says so.
+enum : u32 { GO_ON, ABORTED_BY_HOST, ABORTED_BY_RANK };
+
+// Who runs: a thread block of a rank in a call, and where that rank's status record and abort word lie.
+struct Self {
+  u32 rank;
+  u32 block;
+  u32 hash;
+  u64 status;
+  u64 abort;
+};
+
+// All blocks of a launch are of one rank.
+template <u32 RANKS>
+__device__ __forceinline__ Self alone(const Params<RANKS>& p) {
+  return {p.rank, blockIdx.x, p.hash, p.status, p.abort};
+}
 
 // Where counters lie: flags, then what this rank expects of them, then what it has sent.
 template <u32 RANKS, u32 BLOCK_CAP>

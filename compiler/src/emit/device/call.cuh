@@ -54,26 +54,26 @@ struct Chunks {
 };
 
 template <class C, class P>
-__device__ __forceinline__ void open_start_to(Link& link, const P& p, u32 rank, u32 block, u32 advance) {
-  const u64 flag = p.counters[rank] + 8 * C::start(p.rank, block);
-  open(link, flag, p.counters[p.rank] + 8 * (2 * C::WORDS + C::start(rank, block)), advance, 0, rank);
+__device__ __forceinline__ void open_start_to(Link& link, const P& p, const Self& self, u32 rank, u32 block, u32 advance) {
+  const u64 flag = p.counters[rank] + 8 * C::start(self.rank, block);
+  open(link, flag, p.counters[self.rank] + 8 * (2 * C::WORDS + C::start(rank, block)), advance, 0, rank);
 }
 
 template <class C, class P>
-__device__ __forceinline__ void open_start_from(Link& link, const P& p, u32 rank, u32, u32 advance) {
-  const u64 flag = p.counters[p.rank] + 8 * C::start(rank, blockIdx.x);
+__device__ __forceinline__ void open_start_from(Link& link, const P& p, const Self& self, u32 rank, u32, u32 advance) {
+  const u64 flag = p.counters[self.rank] + 8 * C::start(rank, self.block);
   open(link, flag, flag + 8 * C::WORDS, advance, 0, rank);
 }
 
 template <class C, class P>
-__device__ __forceinline__ void open_data_to(Link& link, const P& p, u32 rank, u32 block, u32 advance) {
-  const u64 flag = p.counters[rank] + 8 * C::data(p.rank, blockIdx.x, block);
-  open(link, flag, p.counters[p.rank] + 8 * (2 * C::WORDS + C::data(rank, block, blockIdx.x)), 0, advance, rank);
+__device__ __forceinline__ void open_data_to(Link& link, const P& p, const Self& self, u32 rank, u32 block, u32 advance) {
+  const u64 flag = p.counters[rank] + 8 * C::data(self.rank, self.block, block);
+  open(link, flag, p.counters[self.rank] + 8 * (2 * C::WORDS + C::data(rank, block, self.block)), 0, advance, rank);
 }
 
 template <class C, class P>
-__device__ __forceinline__ void open_data_from(Link& link, const P& p, u32 rank, u32 block, u32 advance) {
-  const u64 flag = p.counters[p.rank] + 8 * C::data(rank, block, blockIdx.x);
+__device__ __forceinline__ void open_data_from(Link& link, const P& p, const Self& self, u32 rank, u32 block, u32 advance) {
+  const u64 flag = p.counters[self.rank] + 8 * C::data(rank, block, self.block);
   open(link, flag, flag + 8 * C::WORDS, 0, advance, rank);
 }
 

@@ -68,6 +68,23 @@ __device__ __forceinline__ u64 load_relaxed(u64 address) {
   return word;
 }
 
+// A line that did not come: its address, its flag, and the one that lies there. Equal flags: it is for others of the warp
+// that the thread gives up. No address: all have come.
+struct Missed {
+  u64 at;
+  u32 wanted;
+  u32 seen;
+};
+
+// Whether a thread gives up; what did not come is recorded.
+template <class P>
+__device__ __forceinline__ bool give_up(const P& p, const Self& self, u32 step, const Missed& missed) {
+  if (missed.at == 0) return false;
+  if (missed.wanted != missed.seen)
+    give_up(self, step, 0, AWAITS_LINE, missed.at - p.fifos[self.rank], missed.wanted, missed.seen);
+  return true;
+}
+
 // One thread writes the call's hash into the header of the first message of a call.
 template <u32 PROTOCOL, class P>
 __device__ __forceinline__ void name_call(const P& p, const Link& credit) {
@@ -76,48 +93,53 @@ __device__ __forceinline__ void name_call(const P& p, const Link& credit) {
   store_relaxed(first.at, PROTOCOL == SIMPLE ? p.hash : first.flag << 32 | p.hash);
 }
 
-// The link's thread reads it; true if it is that of another call.
+// The link's thread reads it; true if it is that of another call, or does not come.
 template <u32 PROTOCOL, class P>
-__device__ __forceinline__ bool another_call(const P& p, const Link& credit, u32 step, u32 thread) {
+__device__ __forceinline__ bool another_call(const P& p, const Self& self, const Link& credit, u32 step, u32 thread) {
   if (threadIdx.x != thread) return false;
   const End first = header<PROTOCOL>(credit, 0, 0);
-  u64 word;
-  do {
-    word = load_relaxed(first.at);
-  } while (PROTOCOL != SIMPLE && word >> 32 != first.flag);
+  u64 word = load_relaxed(first.at);
+  if constexpr (PROTOCOL != SIMPLE) {
+    const Bound bound = {p.patience, self.abort};
+    for (Polling polling; word >> 32 != first.flag; word = load_relaxed(first.at)) {
+      if (!polling.due(bound) || !polling.over(bound)) continue;
+      const Missed missed = {first.at, static_cast<u32>(first.flag), static_cast<u32>(word >> 32)};
+      return give_up(p, self, step, missed);
+    }
+  }
   const u32 seen = static_cast<u32>(word);
   if (seen == p.hash) return false;
-  record(p, STATUS_MISMATCH, step, credit.peer, p.hash, seen);
+  record(self, STATUS_MISMATCH, step, credit.peer, p.hash, seen, 0, 0);
   return true;
 }
 
 template <class C, class P>
-__device__ __forceinline__ void open_message_to(Link& link, const P& p, u32 rank, u32 fifo, u32 advance) {
-  const u64 flag = p.counters[rank] + 8 * C::fifo(0, p.rank, fifo);
-  open(link, flag, p.counters[p.rank] + 8 * (2 * C::WORDS + C::fifo(0, rank, fifo)), 0, advance, rank);
+__device__ __forceinline__ void open_message_to(Link& link, const P& p, const Self& self, u32 rank, u32 fifo, u32 advance) {
+  const u64 flag = p.counters[rank] + 8 * C::fifo(0, self.rank, fifo);
+  open(link, flag, p.counters[self.rank] + 8 * (2 * C::WORDS + C::fifo(0, rank, fifo)), 0, advance, rank);
 }
 
 template <class C, class P>
-__device__ __forceinline__ void open_message_from(Link& link, const P& p, u32 rank, u32 fifo, u32 advance) {
-  const u64 flag = p.counters[p.rank] + 8 * C::fifo(0, rank, fifo);
+__device__ __forceinline__ void open_message_from(Link& link, const P& p, const Self& self, u32 rank, u32 fifo, u32 advance) {
+  const u64 flag = p.counters[self.rank] + 8 * C::fifo(0, rank, fifo);
   open(link, flag, flag + 8 * C::WORDS, 0, advance, rank);
 }
 
 // The reading end of a FIFO gives credits.
 template <class C, u32 PROTOCOL, u32 RANKS, class P>
-__device__ __forceinline__ void open_credit_to(Link& link, const P& p, u32 rank, u32 fifo, u32 advance) {
-  const u64 flag = p.counters[rank] + 8 * C::fifo(1 + PROTOCOL, p.rank, fifo);
-  const u64 counted = p.counters[p.rank] + 8 * (2 * C::WORDS + C::fifo(1 + PROTOCOL, rank, fifo));
+__device__ __forceinline__ void open_credit_to(Link& link, const P& p, const Self& self, u32 rank, u32 fifo, u32 advance) {
+  const u64 flag = p.counters[rank] + 8 * C::fifo(1 + PROTOCOL, self.rank, fifo);
+  const u64 counted = p.counters[self.rank] + 8 * (2 * C::WORDS + C::fifo(1 + PROTOCOL, rank, fifo));
   open(link, flag, counted, 0, advance, rank);
-  link.fifo = Slots<PROTOCOL>::template fifo<RANKS>(p.fifos[p.rank], rank, fifo);
+  link.fifo = Slots<PROTOCOL>::template fifo<RANKS>(p.fifos[self.rank], rank, fifo);
 }
 
 // The writing end waits for them.
 template <class C, u32 PROTOCOL, u32 RANKS, class P>
-__device__ __forceinline__ void open_credit_from(Link& link, const P& p, u32 rank, u32 fifo, u32 advance) {
-  const u64 flag = p.counters[p.rank] + 8 * C::fifo(1 + PROTOCOL, rank, fifo);
+__device__ __forceinline__ void open_credit_from(Link& link, const P& p, const Self& self, u32 rank, u32 fifo, u32 advance) {
+  const u64 flag = p.counters[self.rank] + 8 * C::fifo(1 + PROTOCOL, rank, fifo);
   open(link, flag, flag + 8 * C::WORDS, 0, advance, rank);
-  link.fifo = Slots<PROTOCOL>::template fifo<RANKS>(p.fifos[rank], p.rank, fifo);
+  link.fifo = Slots<PROTOCOL>::template fifo<RANKS>(p.fifos[rank], self.rank, fifo);
 }
 
 }  // namespace quadrille

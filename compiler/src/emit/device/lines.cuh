@@ -79,9 +79,11 @@ __device__ __forceinline__ u64 most_lines(const Ends<COUNT>& ends, u64 lines, u6
   return lines;
 }
 
-// LL: lines of 16 bytes, two halves of 4 bytes of data and 4 of flag, each stored at once. A line is of one thread.
+// LL: lines of 16 bytes, two halves of 4 bytes of data and 4 of flag, each stored at once. A line is of one thread, which
+// stores nothing more once it has given up one.
 template <class T, class Op, u32 SOURCES, u32 DESTS, u64 FROM, u64 TO>
-__device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar) {
+__device__ __noinline__ Missed move_ll(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar,
+                                       const Bound bound) {
   const u64 bytes = count * sizeof(typename T::Bits), own = (bytes + 7) / 8;
   const u64 lines = most_lines<TO>(to, most_lines<FROM>(from, own, LINE_BYTES / 8), LINE_BYTES / 8);
 #pragma unroll 1
@@ -91,9 +93,9 @@ __device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS>
 #pragma unroll
     for (u32 s = 0; s < SOURCES; ++s)
       if ((FROM >> s & 1) == 0) load_bytes<T>(from.end[s].at + 8 * i, left, in[s]);
-    bool waiting;
-    do {
-      waiting = false;
+    Polling polling;
+    for (;;) {
+      bool waiting = false;
 #pragma unroll
       for (u32 s = 0; s < SOURCES; ++s)
         if ((FROM >> s & 1) != 0) {
@@ -106,7 +108,19 @@ __device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS>
           in[s][0] = static_cast<u32>(low);
           in[s][1] = static_cast<u32>(high);
         }
-    } while (waiting);
+      if (!waiting) break;
+      if (!polling.due(bound)) continue;
+      if (!polling.over(bound)) continue;
+#pragma unroll
+      for (u32 s = 0; s < SOURCES; ++s)
+        if ((FROM >> s & 1) != 0 && (i < own || fills(from.end[s].flag))) {
+          u64 low, high;
+          load_line(from.end[s].at + 16 * i, low, high);
+          const Missed missed = {from.end[s].at + 16 * i, static_cast<u32>(from.end[s].flag),
+                                 static_cast<u32>(low >> 32)};
+          if (missed.seen != missed.wanted || high >> 32 != missed.wanted) return missed;
+        }
+    }
     combine_words<T, Op>(in, out, scalar);
 #pragma unroll
     for (u32 d = 0; d < DESTS; ++d) {
@@ -118,12 +132,14 @@ __device__ __noinline__ void move_ll(const Ends<SOURCES> from, const Ends<DESTS>
       }
     }
   }
+  return {};
 }
 
 // LL128: lines of 128 bytes, 120 of data and 8 of flag, stored and read by eight neighbouring lanes of a warp that has
-// converged. It relies on links that keep the stores of a warp to one line together.
+// converged, and gives up as one. It relies on links that keep the stores of a warp to one line together.
 template <class T, class Op, u32 SOURCES, u32 DESTS, u64 FROM, u64 TO>
-__device__ __noinline__ void move_ll128(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar) {
+__device__ __noinline__ Missed move_ll128(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar,
+                                          const Bound bound) {
   constexpr u64 ALL = (LINE_BYTES + 119) / 120;
   const u64 bytes = count * sizeof(typename T::Bits), own = (bytes + 119) / 120;
   const u64 lines = most_lines<TO>(to, most_lines<FROM>(from, own, ALL), ALL);
@@ -146,11 +162,15 @@ __device__ __noinline__ void move_ll128(const Ends<SOURCES> from, const Ends<DES
         const End end = from.end[s];
         const bool mine = line < own || line < lines && fills(end.flag);
         u64 low = 0, high = 0;
-        bool waiting;
-        do {
+        Polling polling;
+        for (;;) {
           if (mine) load_line(end.at + line * 128 + part * 16, low, high);
-          waiting = mine && part == 7 && high != end.flag;
-        } while (__any_sync(~0u, waiting));
+          const bool waiting = mine && part == 7 && high != end.flag;
+          if (!__any_sync(~0u, waiting)) break;
+          // The lanes have polled equally often, but need not have read the same abort word.
+          if (polling.due(bound) && __any_sync(~0u, polling.over(bound)))
+            return {end.at + line * 128, static_cast<u32>(end.flag), static_cast<u32>(waiting ? high : end.flag)};
+        }
         // What the other lanes have read may be older than the flag.
         if (mine) load_line(end.at + line * 128 + part * 16, low, high);
         in[s][0] = static_cast<u32>(low);
@@ -171,6 +191,7 @@ __device__ __noinline__ void move_ll128(const Ends<SOURCES> from, const Ends<DES
       }
     }
   }
+  return {};
 }
 
 }  // namespace quadrille

@@ -58,18 +58,83 @@ __device__ __forceinline__ u64 start_word(u64 sequence, u32 hash) {
   return wrapped<SEQUENCE_BITS>(sequence) << 32 | hash;
 }
 
-// The first block of a rank that finds something wrong records it; the code goes last.
-template <class P>
-__device__ void record(const P& p, u32 code, u32 step, u32 peer, u32 wanted, u32 seen) {
-  u32* status = reinterpret_cast<u32*>(p.status);
-  if (atomicCAS(&status[STATUS_CLAIM], 0u, 1u) != 0) return;
-  status[STATUS_RANK] = p.rank;
-  status[STATUS_BLOCK] = blockIdx.x;
-  status[STATUS_STEP] = step;
-  status[STATUS_PEER] = peer;
-  status[STATUS_WANTED] = wanted;
-  status[STATUS_SEEN] = seen;
-  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&status[STATUS_CODE]), "r"(code) : "memory");
+__device__ __forceinline__ u32 load_word(u64 address) {
+  u32 word;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(word) : "l"(address) : "memory");
+  return word;
+}
+
+__device__ __forceinline__ void store_word(u64 address, u32 word) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(address), "r"(word) : "memory");
+}
+
+__device__ __forceinline__ u64 now() {
+  u64 nanoseconds;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(nanoseconds)::"memory");
+  return nanoseconds;
+}
+
+// The first thread of a rank that finds something wrong records it, the code last. Then all of the rank have to leave.
+__device__ __noinline__ void record(const Self self, u32 code, u32 step, u32 peer, u32 wanted, u32 seen, u32 kind,
+                                    u32 place) {
+  u32* status = reinterpret_cast<u32*>(self.status);
+  if (atomicCAS(&status[STATUS_CLAIM], 0u, 1u) == 0) {
+    status[STATUS_RANK] = self.rank;
+    status[STATUS_BLOCK] = self.block;
+    status[STATUS_STEP] = step;
+    status[STATUS_PEER] = peer;
+    status[STATUS_WANTED] = wanted;
+    status[STATUS_SEEN] = seen;
+    status[STATUS_KIND] = kind;
+    status[STATUS_PLACE] = place;
+    status[STATUS_HASH] = self.hash;
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(&status[STATUS_CODE]), "r"(code) : "memory");
+  }
+  if (self.abort != 0) store_word(self.abort, ABORTED_BY_RANK);
+}
+
+// What bounds a wait: how long it may take, 0 for without end, and the abort word.
+struct Bound {
+  u64 nanoseconds;
+  u64 abort;
+};
+
+// Polls from one look at the clock and the abort word to the next.
+constexpr u32 PERIOD = 1024;
+
+// A look: the deadline, which is made with the first one, or 0 where the wait has to end.
+__device__ __noinline__ u64 look(const Bound bound, u64 deadline) {
+  const u64 time = now();
+  if (deadline == 0) deadline = time + bound.nanoseconds;
+  return load_word(bound.abort) != GO_ON || time >= deadline ? 0 : deadline;
+}
+
+// One wait of a thread.
+struct Polling {
+  u32 left = PERIOD;
+  u64 deadline = 0;
+
+  // After a poll in vain: whether it is time to look. Without a bound nothing changes from poll to poll, by which virtual
+  // GPUs know a hang.
+  __device__ __forceinline__ bool due(const Bound& bound) {
+    left -= bound.nanoseconds != 0;
+    return left == 0;
+  }
+
+  // Then: whether to give up.
+  __device__ __forceinline__ bool over(const Bound& bound) {
+    left = PERIOD;
+    deadline = look(bound, deadline);
+    return deadline == 0;
+  }
+};
+
+// A thread leaves though what it waits for has not come. Who was told to by its own rank has nothing to add.
+__device__ __noinline__ void give_up(const Self self, u32 step, u32 peer, u32 kind, u64 offset, u32 wanted, u32 seen) {
+  const u32 aborted = load_word(self.abort);
+  if (aborted == ABORTED_BY_RANK) return;
+  const u32 place = static_cast<u32>(offset / (kind == AWAITS_COUNTER ? 8 : 16));
+  record(self, aborted == GO_ON ? STATUS_TIMEOUT : STATUS_ABORTED, step, peer, wanted, seen, kind, place);
 }
 
 // Opens a link: `flag` and `counted` are addresses.
@@ -83,36 +148,57 @@ __device__ __forceinline__ void open(Link& link, u64 flag, u64 counted, u32 once
 }
 
 // Threads from `first_thread` on wait until the data links from `first` on reach `value`, counted from the tile's begin,
-// one each.
-__device__ __forceinline__ void poll_data(const Link* links, u32 first, u32 count, long long value, u32 first_thread,
-                                          u64 tile = 0) {
+// one each; true if one gives up.
+template <class P>
+__device__ __forceinline__ bool poll_data(const P& p, const Self& self, const Link* links, u32 first, u32 count,
+                                          long long value, u32 step, u32 first_thread, u64 tile = 0) {
+  const Bound bound = {p.patience, self.abort};
   for (u32 i = index_from(first_thread); i < count; i += blockDim.x) {
-    const u64 wanted = wrapped<COUNTER_BITS>(links[first + i].before(tile) + static_cast<u64>(value));
-    while (behind<COUNTER_BITS>(load_acquire(links[first + i].flag), wanted)) {
+    const Link& link = links[first + i];
+    const u64 wanted = wrapped<COUNTER_BITS>(link.before(tile) + static_cast<u64>(value));
+    const u64 flag = link.flag;
+    Polling polling;
+    for (;;) {
+      const u64 seen = load_acquire(flag);
+      if (!behind<COUNTER_BITS>(seen, wanted)) break;
+      if (!polling.due(bound)) continue;
+      if (!polling.over(bound)) continue;
+      const u64 offset = flag - p.counters[self.rank];
+      give_up(self, step, link.peer, AWAITS_COUNTER, offset, static_cast<u32>(wanted), static_cast<u32>(seen));
+      return true;
     }
   }
+  return false;
 }
 
 // Threads from `first_thread` on wait until the start links from `first` on announce this call, one each; true if a
-// peer is in another call.
+// peer is in another call, or one gives up.
 template <class P>
-__device__ __forceinline__ bool poll_start(const P& p, const Link* links, u32 first, u32 count, u32 step,
-                                           u32 first_thread) {
-  bool failed = false;
+__device__ __forceinline__ bool poll_start(const P& p, const Self& self, const Link* links, u32 first, u32 count,
+                                           u32 step, u32 first_thread) {
+  const Bound bound = {p.patience, self.abort};
   for (u32 i = index_from(first_thread); i < count; i += blockDim.x) {
     const Link& link = links[first + i];
     const u64 sequence = wrapped<SEQUENCE_BITS>(link.base + 1);
+    const u64 flag = link.flag;
+    Polling polling;
     u64 word;
-    do {
-      word = load_acquire(link.flag);
-    } while (behind<SEQUENCE_BITS>(word >> 32, sequence));
+    for (;;) {
+      word = load_acquire(flag);
+      if (!behind<SEQUENCE_BITS>(word >> 32, sequence)) break;
+      if (!polling.due(bound)) continue;
+      if (!polling.over(bound)) continue;
+      const u64 offset = flag - p.counters[self.rank];
+      give_up(self, step, link.peer, AWAITS_COUNTER, offset, static_cast<u32>(sequence), word >> 32);
+      return true;
+    }
     const u32 seen = static_cast<u32>(word);
     if (seen != p.hash) {
-      record(p, STATUS_MISMATCH, step, link.peer, p.hash, seen);
-      failed = true;
+      record(self, STATUS_MISMATCH, step, link.peer, p.hash, seen, 0, 0);
+      return true;
     }
   }
-  return failed;
+  return false;
 }
 
 // Ends a wait: all threads go on together; true if any of them has to leave.

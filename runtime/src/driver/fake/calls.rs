@@ -84,9 +84,18 @@ impl State {
         self.machine.write(address, bytes).map_err(|_| INVALID)
     }
 
-    /// The virtual GPU whose memory an address is.
-    fn owner(address: u64) -> usize {
-        (address >> 40) as usize - 1
+    /// The device whose memory is mapped at an address.
+    fn owner(&self, address: u64) -> Option<usize> {
+        let (_, mapping) = self
+            .objects
+            .range(..=address | MAPPING)
+            .rev()
+            .find(|(_, o)| matches!(o, Object::Mapping { .. }))?;
+        let Object::Mapping { handle, .. } = mapping else { return None };
+        match self.objects.get(handle) {
+            Some(Object::Memory { device, .. }) => Some(*device),
+            _ => None,
+        }
     }
 
     fn begin(&mut self, function: u64, grid: u32, threads: u32, stream: u64, param: *const u8) -> Done {
@@ -403,8 +412,8 @@ impl Api for Fake {
         self.call(symbol::mem_map, format!("{bytes} bytes at {address:#x}"), |s| {
             let bytes = bytes as u64;
             match s.objects.get(&handle) {
-                Some(&Object::Memory { device, bytes: made }) => {
-                    if made != bytes || State::owner(address) != device {
+                Some(&Object::Memory { bytes: made, .. }) => {
+                    if made != bytes {
                         return Err(INVALID);
                     }
                     s.machine.alloc_at(address, bytes, "mapped memory").map_err(|_| INVALID)?;
@@ -622,8 +631,8 @@ impl Api for Fake {
     ) -> CUresult {
         self.call(symbol::memcpy_on_device, format!("{bytes} bytes from {from:#x} to {to:#x}"), |s| {
             s.wait_for(number(stream))?;
-            let pair = (State::owner(from) as i32, State::owner(to) as i32);
-            if s.setting.lost == Some(pair) {
+            let lost = s.setting.lost.map(|(device, peer)| [Some(device as usize), Some(peer as usize)]);
+            if lost == Some([s.owner(from), s.owner(to)]) {
                 return Ok(());
             }
             let read = s.read(from, bytes)?;

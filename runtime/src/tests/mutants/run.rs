@@ -8,16 +8,15 @@ use crate::failure::Cause;
 use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::run::Session;
-use crate::tests::{cache, collectives, provide};
+use crate::tests::{cache, collective, collectives, provide};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::kind::Shape;
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::Protocol;
 use quadrille_compiler::widths::Widths;
 use quadrille_vgpu::{Check, Fault, Policy};
 
@@ -60,18 +59,7 @@ impl Program {
     /// The program of the file of that name, moved by a protocol through slots where one is given. Then calls go through a
     /// round of flags, and more than once through all slots.
     pub(super) fn new(name: &str, ranks: u32, staged: Option<Protocol>, blocks: Option<u32>) -> Program {
-        let found = collectives().into_iter().find(|collective| collective.name == name);
-        let mut collective = found.unwrap_or_else(|| panic!("there is no program {name}"));
-        if let Some(protocol) = staged {
-            fn given<T>(value: T) -> Option<Given<T>> {
-                Some(Given { value, loc: Loc::default() })
-            }
-            let how = How { transport: given(Transport::Staged), protocol: given(protocol) };
-            let blocks = blocks.and_then(given);
-            collective.schedules = vec![ScheduleOptions { how, blocks, ..collective.options() }];
-            collective.chosen = 0;
-            collective.name = format!("{name} {protocol}");
-        }
+        let collective = collective(name, staged, blocks);
         let found = match staged {
             None => Self::of(&collective, ranks),
             Some(_) => {

@@ -1,0 +1,246 @@
+//! From what kernels and virtual GPUs have left behind to a [`Cause`].
+
+use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
+use crate::chain::LOCAL_COPY;
+use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
+use crate::flight::Batch;
+use crate::kernel::Loaded;
+use crate::launch::{Queued, Signature};
+use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, FifoLayout, StatusRecord};
+use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_vgpu::{BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Finds out what went wrong. Of `batches` all calls were launched, and some ended; `records` are the status records, with
+/// the index of their batch; `patience` is what bounds waits.
+pub(crate) fn explain(
+    (layout, fifos): (CounterLayout, FifoLayout),
+    patience: Option<Duration>,
+    batches: &[Batch],
+    records: &[(usize, StatusRecord)],
+    fault: Option<Fault>,
+) -> Failure {
+    let context = Context { layout, fifos, batches };
+    let cause = match (context.recorded(patience, records), fault) {
+        (Some(cause), _) => cause,
+        (None, Some(Fault::Hang { waiting })) => context.hang(&waiting),
+        (None, Some(Fault::Race(race))) => {
+            let parties = [&race.first, &race.second];
+            context.race(parties, race.near.as_ref(), Fault::Race(race.clone()))
+        }
+        (None, Some(Fault::SlotReuse(reuse))) => {
+            let parties = [&reuse.first, &reuse.second];
+            context.race(parties, reuse.near.as_ref(), Fault::SlotReuse(reuse.clone()))
+        }
+        (None, Some(fault)) => context.kernel(fault),
+        (None, None) => Cause::Stopped,
+    };
+    Failure { cause, calls: context.differing() }
+}
+
+pub(super) struct Context<'a> {
+    pub(super) layout: CounterLayout,
+    pub(super) fifos: FifoLayout,
+    pub(super) batches: &'a [Batch],
+}
+
+/// The place that a status record of a call names.
+pub(super) fn recorded_at(call: Option<&Queued>, record: StatusRecord) -> At {
+    let place = Place { rank: Rank(record.rank), block: ThreadBlock(record.block) };
+    let step = call.and_then(|call| call.program.cuda.step(place, record.step));
+    At {
+        rank: place.rank,
+        block: place.block,
+        statement: step.map(|step| step.what.clone()),
+        line: step.map(|step| step.line),
+    }
+}
+
+impl Context<'_> {
+    fn calls(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
+        self.batches.iter().filter_map(move |batch| batch.calls.get(rank.0 as usize)).flatten()
+    }
+
+    /// What the ranks called, at the first position where they do not all call the same.
+    fn differing(&self) -> Vec<(Rank, Signature)> {
+        for batch in self.batches {
+            let most = batch.calls.iter().map(Vec::len).max().unwrap_or(0);
+            for number in 0..most {
+                let calls = (0..).map(Rank).zip(&batch.calls);
+                let signatures: Vec<_> =
+                    calls.filter_map(|(rank, calls)| Some((rank, calls.get(number)?.signature()))).collect();
+                if signatures.iter().any(|(_, signature)| *signature != signatures[0].1) {
+                    return signatures;
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    /// A place in a kernel's text. The innermost line that belongs to a step counts: what a step calls is inlined
+    /// into it.
+    fn at(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> At {
+        let rank = Rank(rank as u32);
+        let mut at = At { rank, block: ThreadBlock(block[0]), statement: None, line: source.map(|s| s.line) };
+        let found = source.and_then(|source| {
+            let line = |program: &Arc<Loaded>| Some((program.clone(), program.step_line(source)?.line));
+            self.calls(rank).find_map(|call| line(&call.program))
+        });
+        if let Some((program, line)) = found {
+            at.statement = program.cuda.what(line).map(str::to_owned);
+            at.line = Some(line);
+        }
+        if at.statement.is_none() {
+            // Device code that was called, and it is not known from where.
+            let within = |program: &&Loaded| source.is_some_and(|source| program.wrote(source));
+            let program = self.calls(rank).map(|call| &*call.program).find(within);
+            at.statement = program.and_then(|program| program.only_statement().map(str::to_owned));
+        }
+        at
+    }
+
+    pub(super) fn mismatch(&self, batch: &Batch, record: StatusRecord) -> Cause {
+        let (rank, peer) = (Rank(record.rank), Rank(record.peer));
+        let of = |rank: Rank| batch.calls.get(rank.0 as usize).into_iter().flatten();
+        // The same position of both ranks where it fits: equal calls have equal hashes.
+        let own = of(rank).position(|call| call.hash() == record.wanted);
+        let theirs = own.and_then(|number| of(peer).nth(number)).filter(|call| call.hash() == record.seen);
+        let theirs = theirs.or_else(|| of(peer).find(|call| call.hash() == record.seen));
+        let own = own.and_then(|number| of(rank).nth(number)).or_else(|| of(rank).next());
+        match own {
+            Some(own) => Cause::Mismatch {
+                at: recorded_at(Some(own), record),
+                own: Box::new(own.signature()),
+                peer,
+                theirs: theirs.map(|call| Box::new(call.signature())),
+            },
+            None => Cause::Status { record },
+        }
+    }
+
+    /// The buffer that an access was meant for: the nearest allocation's, by the calls of its rank.
+    fn target(&self, near: &Near) -> Option<Target> {
+        let rank = Rank(near.rank as u32);
+        // What users call says more of a buffer than what surrounds the calls.
+        let users = |local| self.calls(rank).filter(move |call| (*call.program.name == *LOCAL_COPY) == local);
+        users(false).chain(users(true)).find_map(|call| {
+            let shape = &call.program.shape;
+            let size = call.program.cuda.dtype.bytes() as i64;
+            let element = |start: u64| (near.offset - start as i64).div_euclid(size);
+            if *near.label == *SCRATCH {
+                let elements = call.scratch_bytes() / size as u64;
+                return Some(Target { rank, buffer: Buffer::Scratch, element: element(0), elements });
+            }
+            let (buffer, start) = call.buffers().find_map(|(buffer, view)| {
+                let window = view.window().filter(|&window| *near.label == *window_label(window))?;
+                Some((buffer, view.start_in(window)?))
+            })?;
+            let elements = u64::from(shape.units(buffer, rank)) * call.count;
+            Some(Target { rank, buffer, element: element(start), elements })
+        })
+    }
+}
+
+impl Context<'_> {
+    fn hang(&self, waiting: &[Waiting]) -> Cause {
+        // Warps of a block mostly wait for the same; each wait is told once.
+        let mut waits = BTreeSet::new();
+        for warp in waiting {
+            let at = |place: &quadrille_vgpu::Place| self.at(warp.rank, warp.block, place.source.as_ref());
+            for what in &warp.for_what {
+                match what {
+                    WaitsFor::Memory(polled) => waits
+                        .extend(polled.iter().map(|p| Wait { at: at(&p.place), waits_for: self.awaited(p) })),
+                    WaitsFor::Barrier { place, .. } => {
+                        waits.insert(Wait { at: at(place), waits_for: Awaited::BlockSync });
+                    }
+                    WaitsFor::Lanes { place, .. } => {
+                        waits.insert(Wait { at: at(place), waits_for: Awaited::Lanes });
+                    }
+                }
+            }
+        }
+        // Where threads of a block wait for a peer, the others wait for those threads.
+        let for_peers: BTreeSet<_> =
+            waits.iter().filter(|wait| wait.is_for_peer()).map(Wait::block).collect();
+        let tells = |wait: &Wait| wait.is_for_peer() || !for_peers.contains(&wait.block());
+        Cause::Hang { waiting: waits.into_iter().filter(tells).collect() }
+    }
+
+    fn awaited(&self, polled: &Polled) -> Awaited {
+        let Some(near) = &polled.near else { return Awaited::Address { address: polled.address } };
+        if *near.label == *COUNTERS
+            && let Ok(offset) = u64::try_from(near.offset)
+            && let Some(awaited) = self.counter(offset)
+        {
+            return awaited;
+        }
+        if *near.label == *FIFOS
+            && let Ok(offset) = u64::try_from(near.offset)
+            && let Some(awaited) = self.line(offset)
+        {
+            return awaited;
+        }
+        Awaited::Memory { rank: Rank(near.rank as u32), label: near.label.to_string(), offset: near.offset }
+    }
+
+    /// What polling at an offset of the counter region waits for.
+    pub(super) fn counter(&self, offset: u64) -> Option<Awaited> {
+        let (CounterPart::Flag, kind, from, _) = self.layout.describe(offset)? else { return None };
+        Some(match kind {
+            CounterKind::Message | CounterKind::Credit(_) => {
+                Awaited::Fifo { what: kind.name(), peer: from.rank, number: from.block.0 }
+            }
+            _ => Awaited::Signal { kind, from },
+        })
+    }
+
+    /// The same of the FIFO region.
+    pub(super) fn line(&self, offset: u64) -> Option<Awaited> {
+        let (protocol, peer, number) = self.fifos.describe(offset)?;
+        Some(Awaited::Fifo { what: protocol.name(), peer, number })
+    }
+
+    fn race(&self, parties: [&Party; 2], near: Option<&Near>, fault: Fault) -> Cause {
+        let [first, second] = parties.map(|Party { place, kind, .. }| Access {
+            at: self.at(place.rank, place.block, place.source.as_ref()),
+            kind: *kind,
+        });
+        let target = near.and_then(|near| self.target(near));
+        Cause::Race { first, second, target, fault: Box::new(fault) }
+    }
+
+    fn kernel(&self, fault: Fault) -> Cause {
+        let access: Option<&BadAccess> = match &fault {
+            Fault::OutOfBounds(access)
+            | Fault::UseAfterFree(access)
+            | Fault::Misaligned(access)
+            | Fault::Uninitialized(access)
+            | Fault::ReadOnly(access) => Some(access),
+            _ => None,
+        };
+        let place = match &fault {
+            Fault::Trap(place)
+            | Fault::Divergent { place, .. }
+            | Fault::Barrier { place, .. }
+            | Fault::Value { place, .. }
+            | Fault::CallDepth { place, .. } => Some(&**place),
+            _ => access.and_then(|access| access.place.as_ref()),
+        };
+        let at = place.map(|place| self.at(place.rank, place.block, place.source.as_ref()));
+        let target = access.and_then(|access| self.target(access.near.as_ref()?));
+        Cause::Kernel { at, target, fault: Box::new(fault) }
+    }
+}
+
+impl Wait {
+    fn is_for_peer(&self) -> bool {
+        matches!(self.waits_for, Awaited::Signal { .. } | Awaited::Fifo { .. })
+    }
+
+    fn block(&self) -> (Rank, ThreadBlock) {
+        (self.at.rank, self.at.block)
+    }
+}
