@@ -66,6 +66,7 @@ impl Communicator {
             block_cap: most,
             staged: false,
             multicast: false,
+            reaches_peers: true,
             tiles: None,
             dtype,
             op: RedOp::Sum,

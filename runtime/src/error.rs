@@ -121,7 +121,9 @@ pub enum Error {
         len: u64,
     },
     /// Windows of different worlds.
-    #[error("one of the windows is of another world\nhelp: copy between windows of one world's communicators")]
+    #[error(
+        "one of the windows is of another world\nhelp: copy between windows of one world's communicators"
+    )]
     ForeignMemory,
     /// A window that a queued call uses.
     #[error(

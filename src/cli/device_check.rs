@@ -3,6 +3,7 @@
 
 mod budget;
 mod buffers;
+mod by_hand;
 mod copies;
 mod examples;
 mod graph;
@@ -11,6 +12,8 @@ mod mixed;
 mod place;
 mod report;
 mod signals;
+#[cfg(test)]
+mod tests;
 #[cfg(test)]
 mod tests;
 mod timings;

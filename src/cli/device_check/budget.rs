@@ -44,7 +44,10 @@ mod tests {
     #[test]
     fn times_are_numbers_with_units() {
         let seconds = |text| parse(text).ok().map(|time| time.as_secs_f64());
-        assert_eq!(["200s", "3m", "500ms", "7"].map(seconds), [Some(200.0), Some(180.0), Some(0.5), Some(7.0)]);
+        assert_eq!(
+            ["200s", "3m", "500ms", "7"].map(seconds),
+            [Some(200.0), Some(180.0), Some(0.5), Some(7.0)]
+        );
         assert_eq!(["", "s", "-1s", "1h", "nan", "inf", "1e9"].map(seconds), [None; 7]);
     }
 

@@ -27,7 +27,9 @@ pub(super) fn describe(is_virtual: bool, nvrtc: &Found, report: &mut Report, out
                 ));
             }
         }
-        (None, true) => out.line("# virtual GPUs on this machine's CPU: whether the check works, no GPU's results"),
+        (None, true) => {
+            out.line("# virtual GPUs on this machine's CPU: whether the check works, no GPU's results")
+        }
         (None, false) => out.line("# the GPUs cannot be surveyed"),
     }
     let gpus: Vec<_> = gpus
