@@ -1,13 +1,14 @@
-//! Where diverged paths meet again: immediate post-dominators of basic blocks.
+//! Basic blocks, and where diverged paths meet again: their immediate post-dominators.
 //!
 //! Algorithm: Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the reversed graph.
 
-use crate::isa::{Function, Inst, NEVER, Op};
+use crate::isa::{Function, NEVER, Op};
+use crate::regs::Index;
 
 /// Successors of the block that ends with `code[end]`; `None` stands for the end of the function.
-fn successors(function: &Function, end: usize, out: &mut Vec<Option<usize>>) {
+fn successors<R: Index>(function: &Function<R>, end: usize, out: &mut Vec<Option<usize>>) {
     out.clear();
-    let inst: &Inst = &function.code[end];
+    let inst = &function.code[end];
     let next = (end + 1 < function.code.len()).then_some(end + 1);
     match inst.op {
         Op::Branch(target) => {
@@ -32,7 +33,7 @@ fn successors(function: &Function, end: usize, out: &mut Vec<Option<usize>>) {
     }
 }
 
-fn ends_block(op: &Op) -> bool {
+fn ends_block<R>(op: &Op<R>) -> bool {
     matches!(op, Op::Branch(_) | Op::BranchIndexed(..) | Op::Ret | Op::Exit | Op::Trap)
 }
 
@@ -40,52 +41,75 @@ fn ends_block(op: &Op) -> bool {
 const MAX_EDGES: usize = 1 << 22;
 const MAX_STEPS: u64 = 1 << 27;
 
-/// Fills in `meet` of every branch; `false` if that would take too long.
-pub(crate) fn find_meeting_points(function: &mut Function) -> bool {
-    let len = function.code.len();
-    let mut leader = vec![false; len + 1];
-    leader[0] = true;
-    for (i, inst) in function.code.iter().enumerate() {
-        if ends_block(&inst.op) {
-            leader[i + 1] = true;
+/// The basic blocks of a function and how control passes between them. Node `len()` is the end of the function.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    /// First and last instruction of each block.
+    pub(crate) starts: Vec<usize>,
+    pub(crate) ends: Vec<usize>,
+    /// Ascending, each once.
+    succ: Vec<Vec<usize>>,
+    /// Of the end of the function, too.
+    pub(crate) pred: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    /// `None` if there are too many edges.
+    pub(crate) fn new<R: Index>(function: &Function<R>) -> Option<Graph> {
+        let len = function.code.len();
+        let mut leader = vec![false; len + 1];
+        leader[0] = true;
+        for (i, inst) in function.code.iter().enumerate() {
+            if ends_block(&inst.op) {
+                leader[i + 1] = true;
+            }
+            if let Op::Branch(target) = inst.op {
+                leader[target as usize] = true;
+            }
         }
-        if let Op::Branch(target) = inst.op {
+        for &target in function.tables.iter().flatten() {
             leader[target as usize] = true;
         }
-    }
-    for &target in function.tables.iter().flatten() {
-        leader[target as usize] = true;
-    }
-    let mut block_of = vec![0usize; len];
-    let mut starts = Vec::new();
-    for i in 0..len {
-        if leader[i] {
-            starts.push(i);
+        let mut block_of = vec![0usize; len];
+        let mut starts = Vec::new();
+        for i in 0..len {
+            if leader[i] {
+                starts.push(i);
+            }
+            block_of[i] = starts.len() - 1;
         }
-        block_of[i] = starts.len() - 1;
-    }
-    // Node `blocks` is the end of the function.
-    let blocks = starts.len();
-    let exit = blocks;
-    let ends: Vec<usize> = (0..blocks).map(|b| starts.get(b + 1).map_or(len, |&s| s) - 1).collect();
-    let mut succ: Vec<Vec<usize>> = Vec::with_capacity(blocks);
-    let mut pred: Vec<Vec<usize>> = vec![Vec::new(); blocks + 1];
-    let mut out = Vec::new();
-    let mut edges = 0;
-    for (b, &end) in ends.iter().enumerate() {
-        successors(function, end, &mut out);
-        edges += out.len();
-        if edges > MAX_EDGES {
-            return false;
+        let exit = starts.len();
+        let ends: Vec<usize> = (0..exit).map(|b| starts.get(b + 1).map_or(len, |&s| s) - 1).collect();
+        let mut succ: Vec<Vec<usize>> = Vec::with_capacity(exit);
+        let mut pred: Vec<Vec<usize>> = vec![Vec::new(); exit + 1];
+        let mut out = Vec::new();
+        let mut edges = 0;
+        for (b, &end) in ends.iter().enumerate() {
+            successors(function, end, &mut out);
+            edges += out.len();
+            if edges > MAX_EDGES {
+                return None;
+            }
+            let mut to: Vec<usize> = out.iter().map(|s| s.map_or(exit, |i| block_of[i])).collect();
+            to.sort_unstable();
+            to.dedup();
+            for &s in &to {
+                pred[s].push(b);
+            }
+            succ.push(to);
         }
-        let mut to: Vec<usize> = out.iter().map(|s| s.map_or(exit, |i| block_of[i])).collect();
-        to.sort_unstable();
-        to.dedup();
-        for &s in &to {
-            pred[s].push(b);
-        }
-        succ.push(to);
+        Some(Graph { starts, ends, succ, pred })
     }
+
+    pub(crate) fn len(&self) -> usize {
+        self.starts.len()
+    }
+}
+
+/// Fills in `meet` of every branch; `false` if that would take too long.
+pub(crate) fn find_meeting_points<R: Index>(function: &mut Function<R>, graph: &Graph) -> bool {
+    let Graph { starts, ends, succ, pred } = graph;
+    let (blocks, exit) = (graph.len(), graph.len());
     // Depth-first postorder of the reversed graph from the exit.
     let mut order = vec![usize::MAX; blocks + 1];
     let mut postorder = Vec::new();

@@ -55,7 +55,7 @@ classes! {
 }
 
 impl Class {
-    pub(crate) fn of(op: &Op) -> Class {
+    pub(crate) fn of<R>(op: &Op<R>) -> Class {
         let memory = |space: Space| match space {
             Space::Global | Space::Generic => Class::Global,
             Space::Shared => Class::Shared,

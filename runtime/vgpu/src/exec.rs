@@ -13,7 +13,7 @@ use crate::observe::{Event, Observer, Site};
 use crate::reach::{MemoryOp, Own, What};
 use crate::regs::{ALL, Bank, LANES, Lane, Lanes, NO_REG, Reg, Regs};
 use crate::tally::Tally;
-use crate::warp::{Split, State, Warp};
+use crate::warp::{Split, State, Warp, preset_lanes};
 
 /// What a slice of a warp may touch besides the warp.
 pub(crate) struct Context<'m> {
@@ -238,7 +238,7 @@ impl Warp {
         let frame = &mut progress.frames[split.frame];
         let number = frame.function;
         cx.chain = frame.chain;
-        let regs = &mut frame.regs;
+        let (regs, local_base) = (&mut frame.regs, frame.local_base);
         let own = Own { local: &local[..], params: &frame.params, param_bytes: frame.param_bytes };
         let code = &function.code[..];
         loop {
@@ -418,6 +418,11 @@ impl Warp {
                 }
                 Op::ProxyFence(kind) => {
                     cx.event(function, *pc, index, Event::ProxyFence { kind, mask: active })?;
+                }
+                Op::Preset(bank, d, n) => {
+                    let preset = function.layout.late[n as usize];
+                    let values = preset_lanes(preset, cx.block, index, local_base);
+                    regs.put_bits(bank, d, active, &values);
                 }
                 Op::MbarrierInitFence | Op::Nop => {}
                 Op::Nanosleep(_) => {

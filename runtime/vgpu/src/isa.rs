@@ -1,5 +1,7 @@
 //! Decoded instructions: register numbers resolved, types in the operation, immediates in constant registers.
 //!
+//! Registers are `Name`s until they share their places (`compact`), and `Reg`s then.
+//!
 //! Invariants, all made by the decoder: every register number is below its bank's size in `Layout` (or `NO_REG` where
 //! the field admits it), every target is below the code's length, every table index exists.
 
@@ -8,10 +10,11 @@ use std::sync::Arc;
 use crate::alu::{Binary, Ternary, Unary};
 use crate::ast::Ty;
 use crate::class::Class;
+use crate::clock::Flight;
 use crate::error::{SourceLine, Space};
 use crate::float::Round;
 use crate::floatop::FloatOp;
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::regs::{Bank, Index, Reg};
 
 /// A program counter that no instruction has: paths that meet only at the end of the function.
 pub(crate) const NEVER: u32 = u32::MAX;
@@ -61,8 +64,8 @@ impl Access {
 
 /// `[base + offset]`
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Address {
-    pub(crate) base: Reg,
+pub(crate) struct Address<R = Reg> {
+    pub(crate) base: R,
     /// Whether `base` is a 64-bit register; else a 32-bit one.
     pub(crate) wide: bool,
     pub(crate) offset: i32,
@@ -106,8 +109,8 @@ impl Logic {
 
 /// A predicate as an operand: its register and whether it is negated.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PredOperand {
-    pub(crate) reg: Reg,
+pub(crate) struct PredOperand<R = Reg> {
+    pub(crate) reg: R,
     pub(crate) negated: bool,
 }
 
@@ -156,40 +159,40 @@ pub(crate) enum ReduxOp {
 
 /// What the lanes of a mask do together; `members` is the register with the mask.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Collective {
+pub(crate) enum Collective<R = Reg> {
     /// `p` may be `NO_REG`.
     Shfl {
         mode: ShflMode,
-        d: Reg,
-        p: Reg,
-        a: Reg,
-        b: Reg,
-        c: Reg,
+        d: R,
+        p: R,
+        a: R,
+        b: R,
+        c: R,
     },
     /// Destination is a predicate, for `Ballot` a 32-bit register.
     Vote {
         mode: VoteMode,
-        d: Reg,
-        a: PredOperand,
+        d: R,
+        a: PredOperand<R>,
     },
     /// `all` compares with every member and sets `p`; else every lane gets those with its value.
     Match {
         all: bool,
         wide: bool,
-        d: Reg,
-        p: Reg,
-        a: Reg,
+        d: R,
+        p: R,
+        a: R,
     },
     Redux {
         op: ReduxOp,
         signed: bool,
-        d: Reg,
-        a: Reg,
+        d: R,
+        a: R,
     },
     /// `d` may be `NO_REG`.
     Elect {
-        d: Reg,
-        p: Reg,
+        d: R,
+        p: R,
     },
     Sync,
 }
@@ -205,15 +208,15 @@ pub(crate) enum BarrierMode {
 
 /// A barrier instruction; `count` is `NO_REG` for all threads of the block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Barrier {
+pub(crate) struct Barrier<R = Reg> {
     pub(crate) mode: BarrierMode,
     /// All threads of the warp take part at once.
     pub(crate) aligned: bool,
-    pub(crate) id: Reg,
-    pub(crate) count: Reg,
+    pub(crate) id: R,
+    pub(crate) count: R,
     /// Destination: a 32-bit register for `Popc`, a predicate for `And` and `Or`.
-    pub(crate) d: Reg,
-    pub(crate) a: PredOperand,
+    pub(crate) d: R,
+    pub(crate) a: PredOperand<R>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,14 +227,14 @@ pub(crate) enum Clock {
 
 /// An atomic on a vector, or on 128 bits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AtomVector {
+pub(crate) struct AtomVector<R = Reg> {
     pub(crate) op: AtomOp,
     pub(crate) access: Access,
-    pub(crate) address: Address,
+    pub(crate) address: Address<R>,
     /// A register an element; 128 bits are two of them. `NO_REG` for `red`.
-    pub(crate) d: [Reg; 8],
-    pub(crate) b: [Reg; 8],
-    pub(crate) c: [Reg; 8],
+    pub(crate) d: [R; 8],
+    pub(crate) b: [R; 8],
+    pub(crate) c: [R; 8],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,15 +246,15 @@ pub(crate) enum MultimemKind {
 
 /// A `multimem` instruction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Multimem {
+pub(crate) struct Multimem<R = Reg> {
     pub(crate) kind: MultimemKind,
     /// Of `LoadReduce` and `Reduce`.
     pub(crate) op: AtomOp,
     pub(crate) access: Access,
     /// The type that sums are kept in.
     pub(crate) sums: Ty,
-    pub(crate) address: Address,
-    pub(crate) regs: [Reg; 8],
+    pub(crate) address: Address<R>,
+    pub(crate) regs: [R; 8],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,34 +278,34 @@ pub(crate) enum MbarrierKind {
 
 /// An instruction on an mbarrier.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mbarrier {
+pub(crate) struct Mbarrier<R = Reg> {
     pub(crate) kind: MbarrierKind,
     pub(crate) space: Space,
-    pub(crate) address: Address,
+    pub(crate) address: Address<R>,
     /// The state, or the predicate of a wait; may be `NO_REG`.
-    pub(crate) d: Reg,
+    pub(crate) d: R,
     /// Count, bytes, parity (32 bits) or state (64 bits); may be `NO_REG`.
-    pub(crate) a: Reg,
+    pub(crate) a: R,
     pub(crate) order: Order,
-    #[expect(dead_code, reason = "an mbarrier is of one block, which every scope includes")]
+    /// Of no effect: an mbarrier is of one block, which every scope includes.
     pub(crate) scope: Scope,
 }
 
 /// Asynchronous copies and what belongs to them. Bulk copies have groups of their own.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Async {
+pub(crate) enum Async<R = Reg> {
     Copy {
         bulk: bool,
-        to: (Space, Address),
-        from: (Space, Address),
+        to: (Space, Address<R>),
+        from: (Space, Address<R>),
         /// Bytes, 32 bits.
-        size: Reg,
+        size: R,
         /// Bytes to read, the rest becomes zeros; may be `NO_REG`.
-        read: Reg,
+        read: R,
         /// Nothing is read where it holds; may be `NO_REG`.
-        ignore: PredOperand,
+        ignore: PredOperand<R>,
         /// The mbarrier that is told of the bytes.
-        mbarrier: Option<(Space, Address)>,
+        mbarrier: Option<(Space, Address<R>)>,
     },
     Commit {
         bulk: bool,
@@ -315,7 +318,7 @@ pub(crate) enum Async {
     },
     /// An arrival once all earlier copies of the thread (not the bulk ones) are complete.
     Arrive {
-        mbarrier: (Space, Address),
+        mbarrier: (Space, Address<R>),
         /// The arrival is one of those that the phase expects anyway.
         counted: bool,
     },
@@ -335,14 +338,14 @@ pub(crate) enum TestKind {
 
 /// An instruction of a carry chain; the carry is a predicate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Carry {
+pub(crate) struct Carry<R = Reg> {
     pub(crate) kind: CarryKind,
     pub(crate) wide: bool,
     pub(crate) signed: bool,
     /// Reads the carry (a borrow, for differences).
     pub(crate) reads: bool,
     pub(crate) writes: bool,
-    pub(crate) carry: Reg,
+    pub(crate) carry: R,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -383,55 +386,55 @@ pub(crate) struct Convert {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Op {
-    Unary(Unary, [Reg; 2]),
-    Binary(Binary, [Reg; 3]),
-    Ternary(Ternary, [Reg; 4]),
-    Lop3([Reg; 4], u8),
+pub(crate) enum Op<R = Reg> {
+    Unary(Unary, [R; 2]),
+    Binary(Binary, [R; 3]),
+    Ternary(Ternary, [R; 4]),
+    Lop3([R; 4], u8),
     /// d, a, b, position, length
     Bfi {
         wide: bool,
-        ops: [Reg; 5],
+        ops: [R; 5],
     },
     /// `d = (a cmp b) logic c`, `q = !(a cmp b) logic c`; `q` may be `NO_REG`.
     Setp {
         cmp: Cmp,
         ty: Ty,
-        d: Reg,
-        q: Reg,
-        a: Reg,
-        b: Reg,
-        logic: Option<(Logic, PredOperand)>,
+        d: R,
+        q: R,
+        a: R,
+        b: R,
+        logic: Option<(Logic, PredOperand<R>)>,
     },
     Selp {
         bank: Bank,
-        d: Reg,
-        a: Reg,
-        b: Reg,
-        p: PredOperand,
+        d: R,
+        a: R,
+        b: R,
+        p: PredOperand<R>,
     },
-    PredLogic(Logic, Reg, PredOperand, PredOperand),
+    PredLogic(Logic, R, PredOperand<R>, PredOperand<R>),
     /// Also `mov` and `not`.
-    PredMov(Reg, PredOperand),
-    PredConst(Reg, bool),
-    Convert(Convert, Reg, Reg),
+    PredMov(R, PredOperand<R>),
+    PredConst(R, bool),
+    Convert(Convert, R, R),
     /// d = {a: high, b: low}, each from f32
-    ConvertPair(Convert, Reg, Reg, Reg),
+    ConvertPair(Convert, R, R, R),
     /// The halves of d from those of a.
-    ConvertEach(Convert, Reg, Reg),
+    ConvertEach(Convert, R, R),
     /// d, a, b, c
-    Float(FloatOp, [Reg; 4]),
-    Carry(Carry, [Reg; 4]),
+    Float(FloatOp, [R; 4]),
+    Carry(Carry<R>, [R; 4]),
     Test {
         kind: TestKind,
         wide: bool,
-        d: Reg,
-        a: Reg,
+        d: R,
+        a: R,
     },
-    Load(Access, Address, [Reg; 8]),
-    Store(Access, Address, [Reg; 8]),
+    Load(Access, Address<R>, [R; 8]),
+    Store(Access, Address<R>, [R; 8]),
     /// `d` is `NO_REG` for `red`; operands b and c.
-    Atom(AtomOp, Access, Address, Reg, [Reg; 2]),
+    Atom(AtomOp, Access, Address<R>, R, [R; 2]),
     // Numbers in the function's lists of such instructions.
     AtomVector(u32),
     Multimem(u32),
@@ -439,18 +442,18 @@ pub(crate) enum Op {
     Async(u32),
     Branch(u32),
     /// Index register and number of the table.
-    BranchIndexed(Reg, u32),
+    BranchIndexed(R, u32),
     Call(u32),
     Ret,
     Exit,
     Trap,
-    Collective(Collective, Reg),
-    Barrier(Barrier),
-    ActiveMask(Reg),
+    Collective(Collective<R>, R),
+    Barrier(Barrier<R>),
+    ActiveMask(R),
     Clock {
         what: Clock,
         wide: bool,
-        d: Reg,
+        d: R,
     },
     Fence {
         order: Order,
@@ -460,19 +463,21 @@ pub(crate) enum Op {
     /// Makes the initialization of mbarriers visible to the asynchronous proxy.
     MbarrierInitFence,
     /// The register must be 0, the number of the only block of a cluster.
-    ClusterRank(Reg),
+    ClusterRank(R),
+    /// Gives a register the value of a preset, by its number in the function's list of those that come late.
+    Preset(Bank, R, u32),
     /// Hints.
     Nop,
     /// Nanoseconds.
-    Nanosleep(Reg),
+    Nanosleep(R),
 }
 
 /// An instruction with what surrounds it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Inst {
-    pub(crate) op: Op,
+pub(crate) struct Inst<R = Reg> {
+    pub(crate) op: Op<R>,
     /// Predicate that must hold, or `NO_REG`.
-    pub(crate) guard: PredOperand,
+    pub(crate) guard: PredOperand<R>,
     /// Where the paths of a branch meet again: a program counter or `NEVER`.
     pub(crate) meet: u32,
     /// Line of the PTX text.
@@ -484,9 +489,9 @@ pub(crate) struct Inst {
     pub(crate) weight: u8,
 }
 
-impl Inst {
+impl<R: Index> Inst<R> {
     pub(crate) fn guarded(&self) -> bool {
-        self.guard.reg != NO_REG
+        self.guard.reg != R::NONE
     }
 }
 
@@ -526,12 +531,14 @@ pub(crate) enum LaneMask {
 
 /// Sizes of the banks of a function, and the registers with a value from the start.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct Layout<R = Reg> {
     pub(crate) b16: usize,
     pub(crate) b32: usize,
     pub(crate) b64: usize,
     pub(crate) pred: usize,
-    pub(crate) presets: Vec<(Bank, Reg, Preset)>,
+    pub(crate) presets: Vec<(Bank, R, Preset)>,
+    /// Values that registers are given where they are needed.
+    pub(crate) late: Vec<Preset>,
 }
 
 /// Copy of call parameters: from offset, to offset, bytes.
@@ -553,20 +560,22 @@ pub(crate) struct Param {
 
 /// An entry or a device function.
 #[derive(Clone, Debug)]
-pub(crate) struct Function {
+pub(crate) struct Function<R = Reg> {
     pub(crate) name: Arc<str>,
     pub(crate) entry: bool,
     /// Number of its first instruction in the module.
     pub(crate) first: u32,
-    pub(crate) code: Vec<Inst>,
-    pub(crate) layout: Layout,
+    pub(crate) code: Vec<Inst<R>>,
+    pub(crate) layout: Layout<R>,
+    /// What the clock waits for.
+    pub(crate) flight: Flight,
     pub(crate) lines: Vec<SourceLine>,
     pub(crate) tables: Vec<Vec<u32>>,
     pub(crate) calls: Vec<CallSite>,
-    pub(crate) atoms: Vec<AtomVector>,
-    pub(crate) multimems: Vec<Multimem>,
-    pub(crate) mbarriers: Vec<Mbarrier>,
-    pub(crate) asyncs: Vec<Async>,
+    pub(crate) atoms: Vec<AtomVector<R>>,
+    pub(crate) multimems: Vec<Multimem<R>>,
+    pub(crate) mbarriers: Vec<Mbarrier<R>>,
+    pub(crate) asyncs: Vec<Async<R>>,
     pub(crate) params: Vec<Param>,
     pub(crate) returns: Vec<Param>,
     /// Bytes of kernel parameters.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::ast::{Init, Var};
+use crate::compact::Sharing;
 use crate::decode::decode;
 use crate::error::{PtxError, PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::isa::Function;
@@ -40,8 +41,12 @@ impl Module {
     /// All problems of the text with their lines: what does not follow the grammar (the first only), and every name,
     /// instruction and operand that the machine does not know.
     pub fn parse(text: &str) -> Result<Module, PtxError> {
+        Module::parse_as(text, Sharing::Live)
+    }
+
+    pub(crate) fn parse_as(text: &str, sharing: Sharing) -> Result<Module, PtxError> {
         let ast = parse(text).map_err(|problem| PtxError { problems: vec![problem] })?;
-        let mut functions = decode(&ast).map_err(|problems| PtxError { problems })?;
+        let mut functions = decode(&ast, sharing).map_err(|problems| PtxError { problems })?;
         let vars: Vec<&Var<'_>> = ast.vars.iter().filter(|v| v.space != Space::Shared).collect();
         let numbers: FxHashMap<&str, usize> = vars.iter().enumerate().map(|(i, v)| (v.name, i)).collect();
         let mut variables = Vec::new();

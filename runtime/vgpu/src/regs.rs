@@ -14,6 +14,24 @@ pub(crate) type Lanes<T> = [T; LANES];
 pub(crate) type Reg = u16;
 /// Stands for a register that an instruction does not have.
 pub(crate) const NO_REG: Reg = Reg::MAX;
+/// Index in its bank of a register that a text names, before registers that are never needed at once share a place.
+pub(crate) type Name = u32;
+/// A `Name` that stands for none.
+pub(crate) const NO_NAME: Name = Name::MAX;
+
+/// What stands for a register in an instruction.
+pub(crate) trait Index: Copy + PartialEq {
+    /// A register that the instruction does not have.
+    const NONE: Self;
+}
+
+impl Index for Reg {
+    const NONE: Reg = NO_REG;
+}
+
+impl Index for Name {
+    const NONE: Name = NO_NAME;
+}
 
 /// Width of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,6 +142,15 @@ impl Regs {
             for i in 0..LANES {
                 out[i] = if mask >> i & 1 != 0 { values[i] } else { out[i] };
             }
+        }
+    }
+
+    /// Writes bits into a register of any bank, in the lanes of `mask`.
+    pub(crate) fn put_bits(&mut self, bank: Bank, r: Reg, mask: u32, values: &Lanes<u64>) {
+        match bank {
+            Bank::B16 => self.put(r, mask, &values.map(|v| v as u16)),
+            Bank::B32 => self.put(r, mask, &values.map(|v| v as u32)),
+            Bank::B64 => self.put(r, mask, values),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::error::SourceLine;
 use crate::isa::{Function, Layout, NEVER, Preset};
 use crate::memory::Bytes;
 use crate::module::Module;
-use crate::regs::{Bank, LANES, Lanes, Regs};
+use crate::regs::{ALL, Bank, LANES, Lanes, Regs};
 
 /// Backward branches after which lanes that wait at a join go on alone.
 const PATIENCE: u32 = 512;
@@ -132,7 +132,8 @@ pub(crate) struct Warp {
 /// Calls may nest this deep.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base: u64) -> Lanes<u64> {
+/// The value of a preset in each lane of a warp, in an activation whose local memory begins at `local_base`.
+pub(crate) fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base: u64) -> Lanes<u64> {
     use crate::isa::LaneMask;
     let shape = &block.shape;
     let [x, y, _] = shape.threads;
@@ -169,7 +170,7 @@ fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base: u64) -> La
 }
 
 fn new_regs(function: &Function, block: &Block, warp: u32, local_base: u64) -> Regs {
-    let Layout { b16, b32, b64, pred, ref presets } = function.layout;
+    let Layout { b16, b32, b64, pred, ref presets, .. } = function.layout;
     let mut regs = Regs {
         r16: vec![[0; LANES]; b16],
         r32: vec![[0; LANES]; b32],
@@ -177,13 +178,7 @@ fn new_regs(function: &Function, block: &Block, warp: u32, local_base: u64) -> R
         pred: vec![0; pred],
     };
     for &(bank, reg, preset) in presets {
-        let values = preset_lanes(preset, block, warp, local_base);
-        let reg = reg as usize;
-        match bank {
-            Bank::B16 => regs.r16[reg] = values.map(|v| v as u16),
-            Bank::B32 => regs.r32[reg] = values.map(|v| v as u32),
-            Bank::B64 => regs.r64[reg] = values,
-        }
+        regs.put_bits(bank, reg, ALL, &preset_lanes(preset, block, warp, local_base));
     }
     regs
 }

@@ -179,7 +179,14 @@ fn sizes_are_limited() {
         ";".repeat((1 << 24) + 1),
         kernel(&"add.u32 %r1, %r2, %r3;\n".repeat(1_100_000)),
         kernel(&format!("T: .branchtargets {};\n{labels}", table.trim_end_matches(", "))),
-        kernel(&(0..70_000).map(|i| format!(".reg .b32 x{i};\n")).collect::<String>()),
+        // More than may be named, and more than a warp has places for, all of them needed in the end.
+        kernel(&(0..1_050_000).map(|i| format!(".reg .b32 x{i};\n")).collect::<String>()),
+        kernel(
+            &(0..2)
+                .map(|_| (0..70_000).map(|i| format!("st.u32 [%rd1], %x{i};\n")).collect::<String>())
+                .collect::<String>(),
+        )
+        .replace(".reg .pred", ".reg .b32 %x<70000>; .reg .pred"),
     ] {
         let found = problems(&text);
         assert!(matches!(found[0].kind, PtxProblemKind::Limit { .. }), "{:?}", found[0]);

@@ -1,14 +1,13 @@
 //! What accesses, fences and barriers cost.
 
 use super::fabric::Load;
-use super::operands::number;
 use super::{Clock, Current, Flag, Message, Picoseconds};
 use crate::access::lanes;
 use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
-use crate::isa::{Access, Function, Order, Scope};
+use crate::isa::{Access, Order, Scope};
 use crate::observe::{Event, Multicast, Observer, Site, Touch};
-use crate::regs::{Lanes, NO_REG, Reg, Regs};
+use crate::regs::{Lanes, Reg, Regs};
 
 /// When an access has left its SM, takes effect, and gives its value or is acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -108,9 +107,8 @@ impl Clock {
     /// An access of the running instruction gives its registers their values, or is acknowledged, at `has`.
     pub(super) fn finish(
         &mut self,
-        function: &Function,
+        site: &Site<'_>,
         (kind, access): (AccessKind, &Access),
-        to: &[Reg],
         has: Picoseconds,
         effect: Option<Picoseconds>,
     ) {
@@ -124,11 +122,9 @@ impl Clock {
         if kind == AccessKind::Store {
             return;
         }
-        for &d in to.iter().filter(|&&d| d != NO_REG) {
-            let r = number(&function.layout, access.bank, d);
-            if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
-                *ready = (*ready).max(has);
-            }
+        for &r in site.function.flight.operands(site.pc).loads {
+            let ready = &mut times.frames[frame].1;
+            ready.set(r, ready.of(r).max(has), times.next);
             times.loads = times.loads.max(has);
         }
         if matches!(access.order, Order::Acquire | Order::AcqRel) {
@@ -161,7 +157,7 @@ impl Observer for Clock {
         Ok(())
     }
 
-    fn done(&mut self, touch: &Touch<'_>, _: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+    fn done(&mut self, touch: &Touch<'_>, _: &mut Regs, _: &[Reg]) -> Result<bool, Fault> {
         let Touch { site, kind, access, .. } = *touch;
         if touch.way.is_some() {
             // All ranks' parts are charged for at once.
@@ -178,7 +174,7 @@ impl Observer for Clock {
             }
             _ => (self.current.at + self.cycles(self.options.topology.gpu.shared_cycles), None),
         };
-        self.finish(site.function, (kind, access), to, has, effect);
+        self.finish(&site, (kind, access), has, effect);
         Ok(false)
     }
 

@@ -43,7 +43,8 @@ pub(crate) mod topology;
 mod watch;
 
 use fabric::Fabric;
-use operands::{number, operands};
+pub(crate) use operands::Flight;
+use operands::Ready;
 use rustc_hash::FxHashMap;
 use sm::Sm;
 use std::sync::Arc;
@@ -76,7 +77,7 @@ struct WarpTimes {
     /// When it can issue its next instruction, but for its registers.
     next: Picoseconds,
     /// When the registers of each activation have their values, and whose function's they are.
-    frames: Vec<(u32, Vec<Picoseconds>)>,
+    frames: Vec<(u32, Ready)>,
     /// When the last load in flight has come.
     loads: Picoseconds,
     /// The barrier that it waits at.
@@ -287,19 +288,23 @@ impl Clock {
     pub(crate) fn issue(&mut self, site: &Site<'_>, frame: usize, regs: &Regs, active: u32) -> bool {
         let Site { block, warp, function, pc, .. } = *site;
         let inst = &function.code[pc as usize];
+        // What a register has from the start takes no time where it comes late.
+        if let Op::Preset(..) = inst.op {
+            return true;
+        }
         let Some(state) = self.blocks.get_mut(&block.number) else { return true };
         let times = &mut state.warps[warp as usize];
         while times.frames.len() <= frame {
-            times.frames.push((u32::MAX, Vec::new()));
+            times.frames.push((u32::MAX, Ready::default()));
         }
         let (owner, ready) = &mut times.frames[frame];
         if *owner != function.first {
-            (*owner, *ready) = (function.first, vec![0; operands::count(&function.layout)]);
+            (*owner, *ready) = (function.first, Ready::default());
         }
-        let used = operands(function, inst);
+        let used = function.flight.operands(pc);
         let mut at = times.next;
         if active != 0 {
-            let needed = used.reads().iter().chain(used.writes()).map(|&r| ready[r as usize]);
+            let needed = used.reads.iter().chain(used.writes).map(|&r| ready.of(r));
             at = needed.fold(at, Picoseconds::max);
             if used.all {
                 at = at.max(times.loads);
@@ -317,10 +322,10 @@ impl Clock {
         }
         sm.take(at, cycle, cost);
         let result = at + topology.cycles(topology.gpu.arithmetic_cycles);
-        if active != 0 {
-            used.writes().iter().for_each(|&r| ready[r as usize] = result);
-        }
         times.next = at + if inst.weight == 0 { 0 } else { cycle };
+        if active != 0 {
+            used.writes.iter().for_each(|&r| ready.set(r, result, times.next));
+        }
         state.last = state.last.max(at);
         self.current = Current { block: block.number, warp: warp as usize, frame, at };
         if active != 0 {
@@ -336,6 +341,7 @@ impl Clock {
         let local = self.cycles(self.options.topology.gpu.shared_cycles);
         let Some(state) = self.blocks.get_mut(&self.current.block) else { return };
         let times = &mut state.warps[self.current.warp];
+        let used = function.flight.operands(pc);
         match inst.op {
             Op::Nanosleep(r) => {
                 let values = regs.get::<u32>(r);
@@ -346,20 +352,13 @@ impl Clock {
                 times.next = times.next.max(state.acknowledged).max(times.loads);
             }
             // Parameters and lanes' own memory; all else is charged when it takes place.
-            Op::Load(ref access, _, dst) if inst.class != Class::Global => {
-                for &d in dst.iter().take(access.count.into()) {
-                    let r = number(&function.layout, access.bank, d);
-                    if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
-                        *ready = at + local;
-                    }
-                }
+            Op::Load(..) if inst.class != Class::Global => {
+                let ready = &mut times.frames[frame].1;
+                used.loads.iter().for_each(|&r| ready.set(r, at + local, times.next));
             }
-            Op::Mbarrier(n) => {
-                let m = &function.mbarriers[n as usize];
-                let r = operands::of_mbarrier(&function.layout, m);
-                if let Some(ready) = times.frames[frame].1.get_mut(r as usize) {
-                    *ready = at + local;
-                }
+            Op::Mbarrier(_) => {
+                let ready = &mut times.frames[frame].1;
+                used.writes.iter().for_each(|&r| ready.set(r, at + local, times.next));
             }
             Op::Call(_) => self.visit(function, pc),
             _ => {}

@@ -42,7 +42,6 @@ impl Clock {
                 has = has.max(self.flags(&Signal { kind, addresses, mask, bytes, effect, back }));
             }
         }
-        let to = if kind == AccessKind::Load { &m.regs[..access.count.into()] } else { &[] };
-        self.finish(site.function, (kind, access), to, has, Some(last));
+        self.finish(&site, (kind, access), has, Some(last));
     }
 }

@@ -1,85 +1,128 @@
-//! Which registers an instruction reads and writes.
+//! Which registers an instruction waits for and gives values, as the text names them: that two share a place here makes
+//! no warp wait.
 
-use crate::ast::Ty;
 use crate::isa::{
-    Address, Async, Collective, Function, Inst, Layout, Mbarrier, MbarrierKind, MultimemKind, NEVER, Op,
+    Address, Async, AtomVector, Collective, Function, Inst, MbarrierKind, MultimemKind, NEVER, Op,
     PredOperand,
 };
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::liveness::Numbering;
+use crate::regs::{Bank, NO_NAME, Name};
+use crate::uses::{File, compared};
 
-/// Registers of an instruction, as numbers over all banks of its function.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Operands {
-    list: [u32; 16],
-    reads: usize,
-    /// Those written stand at the end.
-    writes: usize,
+use super::topology::Picoseconds;
+
+/// The registers of an instruction, as numbers over all files of its function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operands<'f> {
+    pub(super) reads: &'f [u32],
+    pub(super) writes: &'f [u32],
+    /// Those that have their values once memory has given them.
+    pub(super) loads: &'f [u32],
     /// Not all are known: it reads whatever is on its way.
     pub(super) all: bool,
 }
 
-impl Operands {
-    pub(super) fn reads(&self) -> &[u32] {
-        &self.list[..self.reads]
-    }
+/// The registers of all instructions of a function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flight {
+    list: Vec<u32>,
+    insts: Vec<Entry>,
+}
 
-    pub(super) fn writes(&self) -> &[u32] {
-        &self.list[self.list.len() - self.writes..]
-    }
+/// Where the registers of an instruction begin in the list, and how many there are of each kind.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: u32,
+    reads: u8,
+    writes: u8,
+    loads: u8,
+    all: bool,
+}
 
-    fn read(&mut self, number: u32) {
-        if number != NEVER {
-            self.list[self.reads] = number;
-            self.reads += 1;
+impl Flight {
+    pub(crate) fn new(function: &Function<Name>) -> Flight {
+        let numbering = Numbering::new(function);
+        let mut flight = Flight { list: Vec::new(), insts: Vec::with_capacity(function.code.len()) };
+        for inst in &function.code {
+            let found = operands(function, &numbering, inst);
+            let (start, count) = (flight.list.len() as u32, |list: &[u32]| list.len() as u8);
+            let [reads, writes, loads] = [&found.reads[..], &found.writes[..], &found.loads[..]];
+            flight.insts.push(Entry {
+                start,
+                reads: count(reads),
+                writes: count(writes),
+                loads: count(loads),
+                all: found.all,
+            });
+            [reads, writes, loads].into_iter().for_each(|list| flight.list.extend(list));
         }
+        flight
+    }
+
+    pub(super) fn operands(&self, pc: u32) -> Operands<'_> {
+        let Entry { start, reads, writes, loads, all } = self.insts[pc as usize];
+        let (reads, rest) = self.list[start as usize..].split_at(reads.into());
+        let (writes, rest) = rest.split_at(writes.into());
+        Operands { reads, writes, loads: &rest[..loads.into()], all }
+    }
+}
+
+/// When the registers of an activation that are on their way have their values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ready {
+    registers: Vec<(u32, Picoseconds)>,
+}
+
+impl Ready {
+    /// When a register has its value; 0 if that is long ago.
+    pub(super) fn of(&self, register: u32) -> Picoseconds {
+        self.registers.iter().find(|(other, _)| *other == register).map_or(0, |(_, at)| *at)
+    }
+
+    /// A register has its value at `at`. The warp issues nothing before `next`: what is there then is forgotten.
+    pub(super) fn set(&mut self, register: u32, at: Picoseconds, next: Picoseconds) {
+        if let Some((_, ready)) = self.registers.iter_mut().find(|(other, _)| *other == register) {
+            *ready = at;
+            return;
+        }
+        if self.registers.len() == self.registers.capacity() {
+            self.registers.retain(|(_, ready)| *ready > next);
+        }
+        self.registers.push((register, at));
+    }
+}
+
+/// Registers of one instruction.
+#[derive(Debug, Default)]
+struct Found {
+    reads: Vec<u32>,
+    writes: Vec<u32>,
+    loads: Vec<u32>,
+    all: bool,
+}
+
+impl Found {
+    fn read(&mut self, number: u32) {
+        self.reads.extend((number != NEVER).then_some(number));
     }
 
     fn write(&mut self, number: u32) {
-        if number != NEVER {
-            self.writes += 1;
-            self.list[self.list.len() - self.writes] = number;
-        }
+        self.writes.extend((number != NEVER).then_some(number));
     }
-}
 
-/// Registers of a function.
-pub(super) fn count(layout: &Layout) -> usize {
-    layout.b16 + layout.b32 + layout.b64 + layout.pred
-}
-
-/// The number of a register.
-pub(super) fn number(layout: &Layout, bank: Bank, reg: Reg) -> u32 {
-    if reg == NO_REG {
-        return NEVER;
-    }
-    let before = match bank {
-        Bank::B16 => 0,
-        Bank::B32 => layout.b16,
-        Bank::B64 => layout.b16 + layout.b32,
-    };
-    (before + usize::from(reg)) as u32
-}
-
-fn pred(layout: &Layout, reg: Reg) -> u32 {
-    if reg == NO_REG { NEVER } else { (layout.b16 + layout.b32 + layout.b64 + usize::from(reg)) as u32 }
-}
-
-/// What an instruction on an mbarrier writes: a predicate, or a state.
-pub(super) fn of_mbarrier(layout: &Layout, m: &Mbarrier) -> u32 {
-    match m.kind {
-        MbarrierKind::Wait { .. } => pred(layout, m.d),
-        _ => number(layout, Bank::B64, m.d),
+    fn load(&mut self, number: u32) {
+        self.loads.extend((number != NEVER).then_some(number));
     }
 }
 
 /// What an instruction reads and writes. Loads write later: their destinations are left out.
-pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
-    let layout = &function.layout;
-    let mut found = Operands::default();
-    let reg = |bank, reg| number(layout, bank, reg);
-    let flag = |p: PredOperand| pred(layout, p.reg);
-    let base = |a: Address| reg(if a.wide { Bank::B64 } else { Bank::B32 }, a.base);
-    let of = |ty: Ty| Bank::of_bytes(ty.bytes()).unwrap_or(Bank::B32);
+fn operands(function: &Function<Name>, numbering: &Numbering, inst: &Inst<Name>) -> Found {
+    let mut found = Found::default();
+    let number = |file: File, name: Name| if name == NO_NAME { NEVER } else { numbering.of(file, name) };
+    let reg = |bank: Bank, name: Name| number(bank.into(), name);
+    let pred = |name: Name| number(File::Pred, name);
+    let flag = |p: PredOperand<Name>| pred(p.reg);
+    let base = |a: Address<Name>| reg(if a.wide { Bank::B64 } else { Bank::B32 }, a.base);
     found.read(flag(inst.guard));
     match inst.op {
         Op::Unary(kind, [d, a]) => {
@@ -108,11 +151,11 @@ pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
             found.write(reg(bank, d));
         }
         Op::Setp { ty, d, q, a, b, logic, .. } => {
-            [a, b].into_iter().for_each(|r| found.read(reg(of(ty), r)));
+            [a, b].into_iter().for_each(|r| found.read(reg(compared(ty), r)));
             if let Some((_, c)) = logic {
                 found.read(flag(c));
             }
-            [d, q].into_iter().for_each(|p| found.write(pred(layout, p)));
+            [d, q].into_iter().for_each(|p| found.write(pred(p)));
         }
         Op::Selp { bank, d, a, b, p } => {
             [a, b].into_iter().for_each(|r| found.read(reg(bank, r)));
@@ -121,11 +164,11 @@ pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
         }
         Op::PredLogic(_, d, a, b) => {
             [a, b].into_iter().for_each(|p| found.read(flag(p)));
-            found.write(pred(layout, d));
+            found.write(pred(d));
         }
         Op::PredMov(d, a) => {
             found.read(flag(a));
-            found.write(pred(layout, d));
+            found.write(pred(d));
         }
         Op::Convert(c, d, a) => {
             found.read(reg(c.from_bank, a));
@@ -140,26 +183,31 @@ pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
             sources.for_each(|r| found.read(reg(op.bank, r)));
             found.write(reg(op.bank, d));
         }
-        Op::Load(_, address, _) => found.read(base(address)),
+        Op::Load(access, address, to) => {
+            found.read(base(address));
+            to.into_iter().take(access.count.into()).for_each(|r| found.load(reg(access.bank, r)));
+        }
         Op::Store(access, address, sources) => {
             found.read(base(address));
             let sources = sources.into_iter().take(access.count.into());
             sources.for_each(|r| found.read(reg(access.bank, r)));
         }
-        Op::Atom(_, access, address, _, sources) => {
+        Op::Atom(_, access, address, d, sources) => {
             found.read(base(address));
             sources.into_iter().for_each(|r| found.read(reg(access.bank, r)));
+            found.load(reg(access.bank, d));
         }
         Op::AtomVector(n) => {
-            let atom = &function.atoms[n as usize];
-            found.read(base(atom.address));
-            atom.b.into_iter().chain(atom.c).for_each(|r| found.read(reg(atom.access.bank, r)));
+            let AtomVector { access, address, d, b, c, .. } = function.atoms[n as usize];
+            found.read(base(address));
+            b.into_iter().chain(c).for_each(|r| found.read(reg(access.bank, r)));
+            d.into_iter().for_each(|r| found.load(reg(access.bank, r)));
         }
         Op::Multimem(n) => {
             let m = &function.multimems[n as usize];
             found.read(base(m.address));
-            if m.kind != MultimemKind::LoadReduce {
-                m.regs.into_iter().for_each(|r| found.read(reg(m.access.bank, r)));
+            for r in m.regs.into_iter().map(|r| reg(m.access.bank, r)) {
+                if m.kind == MultimemKind::LoadReduce { found.load(r) } else { found.read(r) }
             }
         }
         Op::Mbarrier(n) => {
@@ -167,7 +215,8 @@ pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
             found.read(base(m.address));
             let state = matches!(m.kind, MbarrierKind::Wait { parity: false });
             found.read(reg(if state { Bank::B64 } else { Bank::B32 }, m.a));
-            found.write(of_mbarrier(layout, m));
+            let waits = matches!(m.kind, MbarrierKind::Wait { .. });
+            found.write(if waits { pred(m.d) } else { reg(Bank::B64, m.d) });
         }
         Op::Async(n) => match function.asyncs[n as usize] {
             Async::Copy { to, from, size, read, ignore, mbarrier, .. } => {
@@ -182,7 +231,7 @@ pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
         Op::Collective(Collective::Shfl { d, p, a, b, c, .. }, _) => {
             [a, b, c].into_iter().for_each(|r| found.read(reg(Bank::B32, r)));
             found.write(reg(Bank::B32, d));
-            found.write(pred(layout, p));
+            found.write(pred(p));
         }
         Op::Barrier(barrier) => found.read(flag(barrier.a)),
         Op::Branch(_)
@@ -192,6 +241,7 @@ pub(super) fn operands(function: &Function, inst: &Inst) -> Operands {
         | Op::PredConst(..)
         | Op::ActiveMask(_)
         | Op::Clock { .. }
+        | Op::Preset(..)
         | Op::Fence { .. }
         | Op::ProxyFence(_) => {}
         // Calls and returns hand over what parameters were given, and the rest is rare.

@@ -5,7 +5,7 @@ use super::{Decoder, Result};
 use crate::ast::{AstInst, Operand, Ty};
 use crate::error::Space;
 use crate::isa::{Access, AtomOp, AtomVector, Op};
-use crate::regs::{Bank, NO_REG};
+use crate::regs::{Bank, NO_NAME, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {
     pub(super) fn atomic(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
@@ -39,10 +39,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let first = usize::from(inst.op.starts_with("atom"));
         let operands = first + 2 + usize::from(op == AtomOp::Cas);
         self.count(inst, operands..=operands + usize::from(q.policy))?;
-        let d = if first == 1 { self.dst(inst, 0, bank)? } else { NO_REG };
+        let d = if first == 1 { self.dst(inst, 0, bank)? } else { NO_NAME };
         let address = self.address(inst, first)?;
         let b = self.src(inst, first + 1, bank)?;
-        let c = if op == AtomOp::Cas { self.src(inst, first + 2, bank)? } else { NO_REG };
+        let c = if op == AtomOp::Cas { self.src(inst, first + 2, bank)? } else { NO_NAME };
         let Qualifiers { space, order, scope, .. } = q;
         let access = Access { space, ty, count: 1, whole: true, order, scope, bank };
         self.push(Op::Atom(op, access, address, d, [b, c]));
@@ -65,7 +65,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let first = usize::from(inst.op.starts_with("atom"));
         self.count(inst, first + 2..=first + 2 + usize::from(q.policy))?;
         let bank = self.bank(inst, ty)?;
-        let (mut d, mut b) = ([NO_REG; 8], [NO_REG; 8]);
+        let (mut d, mut b) = ([NO_NAME; 8], [NO_NAME; 8]);
         for (index, regs) in [(0, &mut d), (first + 1, &mut b)] {
             if first == 0 && index == 0 {
                 continue;
@@ -88,7 +88,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let address = self.address(inst, first)?;
         let Qualifiers { space, order, scope, vector: count, .. } = *q;
         let access = Access { space, ty, count, whole: false, order, scope, bank };
-        self.push_atom(AtomVector { op, access, address, d, b, c: [NO_REG; 8] });
+        self.push_atom(AtomVector { op, access, address, d, b, c: [NO_NAME; 8] });
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         let operands = 3 + usize::from(op == AtomOp::Cas);
         self.count(inst, operands..=operands + usize::from(q.policy))?;
-        let mut regs = [[NO_REG; 8]; 3];
+        let mut regs = [[NO_NAME; 8]; 3];
         for (regs, index) in regs.iter_mut().zip([0, 2, 3]) {
             if index < operands {
                 let halves = self.wide(inst, index, self.operand(inst, index)?)?;
@@ -113,7 +113,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         Ok(())
     }
 
-    fn push_atom(&mut self, atom: AtomVector) {
+    fn push_atom(&mut self, atom: AtomVector<Name>) {
         self.out.atoms.push(atom);
         let number = self.out.atoms.len() as u32 - 1;
         self.push(Op::AtomVector(number));

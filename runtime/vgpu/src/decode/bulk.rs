@@ -3,10 +3,10 @@
 use super::{Decoder, Result, Symbol};
 use crate::ast::{AstInst, Operand, Ty};
 use crate::error::Space;
-use crate::isa::{Async, Op, PredOperand};
-use crate::regs::{Bank, NO_REG};
+use crate::isa::{Address, Async, Op, PredOperand};
+use crate::regs::{Bank, NO_NAME, Name};
 
-const NO_PREDICATE: PredOperand = PredOperand { reg: NO_REG, negated: false };
+const NO_PREDICATE: PredOperand<Name> = PredOperand { reg: NO_NAME, negated: false };
 
 impl<'m, 'a> Decoder<'m, 'a> {
     pub(super) fn copy(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
@@ -68,13 +68,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
         Ok(())
     }
 
-    fn push_async(&mut self, copy: Async) {
+    fn push_async(&mut self, copy: Async<Name>) {
         self.out.asyncs.push(copy);
         let number = self.out.asyncs.len() as u32 - 1;
         self.push(Op::Async(number));
     }
 
-    fn group(&self, inst: &AstInst<'_>, copy: Async) -> Result<Async> {
+    fn group(&self, inst: &AstInst<'_>, copy: Async<Name>) -> Result<Async<Name>> {
         self.count(inst, 0..=0)?;
         Ok(copy)
     }
@@ -93,15 +93,15 @@ impl<'m, 'a> Decoder<'m, 'a> {
         inst: &'m AstInst<'a>,
         to: Space,
         from: Space,
-        mbarrier: Option<(Space, crate::isa::Address)>,
-    ) -> Result<Async> {
+        mbarrier: Option<(Space, Address<Name>)>,
+    ) -> Result<Async<Name>> {
         let (to, from) = ((to, self.address(inst, 0)?), (from, self.address(inst, 1)?));
         let size = self.src(inst, 2, Bank::B32)?;
-        Ok(Async::Copy { bulk: true, to, from, size, read: NO_REG, ignore: NO_PREDICATE, mbarrier })
+        Ok(Async::Copy { bulk: true, to, from, size, read: NO_NAME, ignore: NO_PREDICATE, mbarrier })
     }
 
     /// `cp.async.ca` of 4, 8 or 16 bytes and `cp.async.cg` of 16.
-    fn small_copy(&mut self, inst: &'m AstInst<'a>, sixteen: bool, policy: bool) -> Result<Async> {
+    fn small_copy(&mut self, inst: &'m AstInst<'a>, sixteen: bool, policy: bool) -> Result<Async<Name>> {
         self.count(inst, 3 + usize::from(policy)..=4 + usize::from(policy))?;
         let to = (Space::Shared, self.address(inst, 0)?);
         let from = (Space::Global, self.address(inst, 1)?);
@@ -111,7 +111,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             _ => return self.bad(inst, 2, "must be 16, or 4 or 8 if it is `.ca`"),
         };
         let size = self.constant(Bank::B32, size)?;
-        let (mut read, mut ignore) = (NO_REG, NO_PREDICATE);
+        let (mut read, mut ignore) = (NO_NAME, NO_PREDICATE);
         if inst.operands.len() == 4 + usize::from(policy) {
             let predicate = match *self.operand(inst, 3)? {
                 Operand::Not(_) => true,
@@ -127,7 +127,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         Ok(Async::Copy { bulk: false, to, from, size, read, ignore, mbarrier: None })
     }
 
-    fn async_arrive(&mut self, inst: &'m AstInst<'a>, rest: &[&str]) -> Result<Async> {
+    fn async_arrive(&mut self, inst: &'m AstInst<'a>, rest: &[&str]) -> Result<Async<Name>> {
         let [middle @ .., "b64"] = rest else {
             return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
         };

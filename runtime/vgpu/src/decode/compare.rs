@@ -4,7 +4,10 @@ use super::{Decoder, Result};
 use crate::alu::{Binary, Unary};
 use crate::ast::{AstInst, Operand, Ty};
 use crate::isa::{Cmp, Logic, Op, PredOperand, TestKind};
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::regs::{Bank, NO_NAME, Name};
+
+/// Comparison, type, operands, and what the result is combined with.
+type Comparison = (Cmp, Ty, Name, Name, Option<(Logic, PredOperand<Name>)>);
 
 impl<'m, 'a> Decoder<'m, 'a> {
     /// Comparison and, where there is one, the logic with a further predicate.
@@ -53,7 +56,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// The halves of a packed source as 16-bit registers.
-    fn halves(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<[Reg; 2]> {
+    fn halves(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<[Name; 2]> {
         let a = self.src(inst, index, Bank::B32)?;
         let halves = [self.temp(Bank::B16)?, self.temp(Bank::B16)?];
         self.push(Op::Unary(Unary::U32ToU16, [halves[0], a]));
@@ -66,7 +69,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         &mut self,
         inst: &'m AstInst<'a>,
         logic: Option<Logic>,
-    ) -> Result<Option<(Logic, PredOperand)>> {
+    ) -> Result<Option<(Logic, PredOperand<Name>)>> {
         self.count(inst, if logic.is_some() { 4..=4 } else { 3..=3 })?;
         match logic {
             Some(logic) => Ok(Some((logic, self.pred_src(inst, 3)?))),
@@ -93,15 +96,15 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let logic = self.combined(inst, logic)?;
         let (d, q) = match self.operand(inst, 0)? {
             Operand::Pair(d, q) => (self.pred_reg(inst, 0, d)?, self.pred_reg(inst, 0, q)?),
-            _ => (self.pred_dst(inst, 0)?, NO_REG),
+            _ => (self.pred_dst(inst, 0)?, NO_NAME),
         };
         if let Some((half, 2)) = ty.elements() {
-            if q == NO_REG {
+            if q == NO_NAME {
                 return self.bad(inst, 0, "must be `p|q`, a predicate for each half");
             }
             let (a, b) = (self.halves(inst, 1)?, self.halves(inst, 2)?);
             for (i, d) in [d, q].into_iter().enumerate() {
-                self.push(Op::Setp { cmp, ty: half, d, q: NO_REG, a: a[i], b: b[i], logic });
+                self.push(Op::Setp { cmp, ty: half, d, q: NO_NAME, a: a[i], b: b[i], logic });
             }
             return Ok(());
         }
@@ -148,16 +151,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// `out` = `yes` where the comparison holds, else 0.
-    fn chosen(
-        &mut self,
-        bank: Bank,
-        out: Reg,
-        yes: u64,
-        (cmp, ty, a, b, logic): (Cmp, Ty, Reg, Reg, Option<(Logic, PredOperand)>),
-    ) -> Result<()> {
+    fn chosen(&mut self, bank: Bank, out: Name, yes: u64, (cmp, ty, a, b, logic): Comparison) -> Result<()> {
         let d = self.new_reg(Ty::Pred)?;
         let (yes, no) = (self.constant(bank, yes)?, self.constant(bank, 0)?);
-        self.push(Op::Setp { cmp, ty, d, q: NO_REG, a, b, logic });
+        self.push(Op::Setp { cmp, ty, d, q: NO_NAME, a, b, logic });
         self.push(Op::Selp { bank, d: out, a: yes, b: no, p: PredOperand { reg: d, negated: false } });
         Ok(())
     }

@@ -6,7 +6,7 @@ use crate::error::PtxProblemKind;
 use crate::isa::{
     Barrier, BarrierMode, CallSite, Collective, FRAME_PARAMS, Op, PredOperand, ReduxOp, ShflMode, VoteMode,
 };
-use crate::regs::{Bank, NO_REG};
+use crate::regs::{Bank, NO_NAME};
 
 impl<'m, 'a> Decoder<'m, 'a> {
     pub(super) fn control(&mut self, inst: &'m AstInst<'a>, head: &str) -> Result<()> {
@@ -108,16 +108,16 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let mut barrier = Barrier {
             mode,
             aligned,
-            id: NO_REG,
-            count: NO_REG,
-            d: NO_REG,
-            a: PredOperand { reg: NO_REG, negated: false },
+            id: NO_NAME,
+            count: NO_NAME,
+            d: NO_NAME,
+            a: PredOperand { reg: NO_NAME, negated: false },
         };
         let reduces = usize::from(ty.is_some());
         let least = 1 + 2 * reduces + usize::from(mode == BarrierMode::Arrive);
         self.count(inst, least..=2 + 2 * reduces)?;
         barrier.d = match ty {
-            None => NO_REG,
+            None => NO_NAME,
             Some(Ty::Pred) => self.pred_dst(inst, 0)?,
             Some(_) => self.dst(inst, 0, Bank::B32)?,
         };
@@ -153,7 +153,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 let (d, p) = self.dst_and_pred(inst, 0, Bank::B32)?;
                 let (a, b) = (self.src(inst, 1, Bank::B32)?, self.src(inst, 2, Bank::B32)?);
                 let c = self.src(inst, 3, Bank::B32)?;
-                let d = if d == NO_REG { self.temp(Bank::B32)? } else { d };
+                let d = if d == NO_NAME { self.temp(Bank::B32)? } else { d };
                 (Collective::Shfl { mode, d, p, a, b, c }, self.src(inst, 4, Bank::B32)?)
             }
             ("vote", ["sync", mode, ty]) => {
@@ -176,7 +176,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             ("match", [mode @ ("any" | "all"), "sync", ty @ ("b32" | "b64")]) => {
                 self.count(inst, 3..=3)?;
                 let (d, p) = self.dst_and_pred(inst, 0, Bank::B32)?;
-                let d = if d == NO_REG { self.temp(Bank::B32)? } else { d };
+                let d = if d == NO_NAME { self.temp(Bank::B32)? } else { d };
                 let wide = *ty == "b64";
                 let a = self.src(inst, 1, if wide { Bank::B64 } else { Bank::B32 })?;
                 let all = *mode == "all";
@@ -219,7 +219,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             ("elect", ["sync"]) => {
                 self.count(inst, 2..=2)?;
                 let (d, p) = self.dst_and_pred(inst, 0, Bank::B32)?;
-                if p == NO_REG {
+                if p == NO_NAME {
                     return self.bad(inst, 0, "must be `d|p`");
                 }
                 (Collective::Elect { d, p }, self.src(inst, 1, Bank::B32)?)

@@ -6,7 +6,7 @@ use crate::ast::{AstInst, Ty};
 use crate::float::Round;
 use crate::floatop::{FloatKind, FloatOp};
 use crate::isa::Op;
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::regs::{Bank, NO_NAME, Name};
 
 /// Modifiers of a floating-point instruction.
 #[derive(Clone, Copy, Debug, Default)]
@@ -183,7 +183,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
         };
         let sources = if three { 3 } else { sources };
-        let mut ops = [NO_REG; 4];
+        let mut ops = [NO_NAME; 4];
         self.count(inst, usize::from(sources) + 1..=usize::from(sources) + 1)?;
         let bank = self.bank(inst, ty)?;
         ops[0] = self.dst(inst, 0, bank)?;
@@ -200,7 +200,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         sources: u8,
         ty: Ty,
         m: Modifiers,
-        ops: [Reg; 4],
+        ops: [Name; 4],
     ) -> Result<()> {
         let bank = self.bank(inst, ty)?;
         let Some((ty, elements)) = ty.elements() else {
@@ -236,7 +236,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         self.count(inst, 2..=2)?;
         let (d, a) = (self.dst(inst, 0, Bank::B64)?, self.src(inst, 1, Bank::B64)?);
-        self.general(inst, kind, 1, ty, m, [d, a, NO_REG, NO_REG]).map(Some)
+        self.general(inst, kind, 1, ty, m, [d, a, NO_NAME, NO_NAME]).map(Some)
     }
 
     /// f32 arithmetic on f16 or bf16 sources: the first of a sum, the factors of a product.
@@ -254,7 +254,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         self.count(inst, sources + 1..=sources + 1)?;
         let widen = if narrow == Ty::F16 { Unary::F16ToF32 } else { Unary::Bf16ToF32 };
-        let mut ops = [NO_REG; 4];
+        let mut ops = [NO_NAME; 4];
         ops[0] = self.dst(inst, 0, Bank::B32)?;
         for (i, op) in ops.iter_mut().enumerate().skip(1).take(sources) {
             if i <= narrow_sources {
@@ -315,7 +315,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         index: usize,
         bank: Bank,
         flush: bool,
-    ) -> Result<Reg> {
+    ) -> Result<Name> {
         let reg = self.src(inst, index, bank)?;
         if !flush || bank != Bank::B32 {
             return Ok(reg);

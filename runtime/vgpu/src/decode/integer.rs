@@ -3,7 +3,7 @@
 use super::{Decoder, Result};
 use crate::ast::{AstInst, Operand, Ty};
 use crate::isa::{Carry, CarryKind, Cmp, Logic, Op};
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::regs::{Bank, NO_NAME, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {
     /// `add.cc`, `addc`, `sub.cc`, `subc`, `mad.cc` and `madc`; `false` if the instruction is none of them.
@@ -37,7 +37,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let sources = if matches!(kind, CarryKind::Add | CarryKind::Sub) { 2 } else { 3 };
         self.count(inst, sources + 1..=sources + 1)?;
         let bank = if wide { Bank::B64 } else { Bank::B32 };
-        let mut ops = [NO_REG; 4];
+        let mut ops = [NO_NAME; 4];
         ops[0] = self.dst(inst, 0, bank)?;
         for (i, op) in ops.iter_mut().enumerate().skip(1).take(sources) {
             *op = self.src(inst, i, bank)?;
@@ -48,8 +48,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// The condition code register: one predicate of each activation.
-    fn carry_register(&mut self) -> Result<Reg> {
-        if self.carry == NO_REG {
+    fn carry_register(&mut self) -> Result<Name> {
+        if self.carry == NO_NAME {
             self.carry = self.new_reg(Ty::Pred)?;
         }
         Ok(self.carry)
@@ -67,10 +67,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let operands = if logic.is_some() { 6 } else { 5 };
         self.count(inst, operands..=operands)?;
         let (mut d, p) = self.dst_and_pred(inst, 0, Bank::B32)?;
-        if logic.is_some() != (p != NO_REG) {
+        if logic.is_some() != (p != NO_NAME) {
             return self.bad(inst, 0, "must be `d|p` if, and only if, there is a logic operation");
         }
-        if d == NO_REG {
+        if d == NO_NAME {
             d = self.temp(Bank::B32)?;
         }
         let (a, b) = (self.src(inst, 1, Bank::B32)?, self.src(inst, 2, Bank::B32)?);
@@ -82,7 +82,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if let Some(logic) = logic {
             let (q, zero) = (self.pred_src(inst, 5)?, self.constant(Bank::B32, 0)?);
             let logic = Some((logic, q));
-            self.push(Op::Setp { cmp: Cmp::Ne, ty: Ty::U32, d: p, q: NO_REG, a: d, b: zero, logic });
+            self.push(Op::Setp { cmp: Cmp::Ne, ty: Ty::U32, d: p, q: NO_NAME, a: d, b: zero, logic });
         }
         Ok(())
     }

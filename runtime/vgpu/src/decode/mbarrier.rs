@@ -6,7 +6,7 @@ use crate::ast::{AstInst, Operand};
 use crate::error::Space;
 use crate::isa::{Mbarrier, MbarrierKind, Op, Order, Scope};
 use crate::mbarrier::PENDING_BITS;
-use crate::regs::{Bank, NO_REG};
+use crate::regs::{Bank, NO_NAME};
 
 impl<'m, 'a> Decoder<'m, 'a> {
     pub(super) fn mbarrier(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
@@ -56,7 +56,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             MbarrierKind::Arrive { .. } => Order::Release,
             _ => Order::Relaxed,
         };
-        let (mut d, mut a) = (NO_REG, NO_REG);
+        let (mut d, mut a) = (NO_NAME, NO_NAME);
         let at = usize::from(ordered);
         match kind {
             MbarrierKind::Init | MbarrierKind::ExpectTx | MbarrierKind::CompleteTx => {

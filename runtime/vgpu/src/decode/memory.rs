@@ -6,7 +6,7 @@ use crate::ast::{AstInst, Operand, Ty};
 use crate::error::Space;
 use crate::isa::{Access, AtomOp, Cmp, Op, Order, Scope};
 use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SHIFT};
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::regs::{Bank, NO_NAME, Name};
 
 /// Qualifiers that all memory instructions share.
 pub(super) struct Qualifiers {
@@ -114,7 +114,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             }
         }
         let bank = bank.unwrap_or(natural);
-        let mut regs = [NO_REG; 8];
+        let mut regs = [NO_NAME; 8];
         for (i, part) in parts.iter().enumerate() {
             regs[i] = if load {
                 self.destination(inst, data_index, part, bank)?
@@ -136,7 +136,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         let data_index = usize::from(!load);
         let halves = self.wide(inst, data_index, self.operand(inst, data_index)?)?;
-        let mut regs = [NO_REG; 8];
+        let mut regs = [NO_NAME; 8];
         regs[..2].copy_from_slice(&halves);
         let address = self.address(inst, usize::from(load))?;
         let Qualifiers { space, order, scope, .. } = *q;
@@ -151,7 +151,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         index: usize,
         part: &'m Operand<'a>,
         ty: Ty,
-    ) -> Result<Option<(Bank, Reg)>> {
+    ) -> Result<Option<(Bank, Name)>> {
         if matches!(part, Operand::Name("_")) {
             return Ok(None);
         }
@@ -199,7 +199,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let (top, shift) = (self.temp(Bank::B64)?, self.constant(Bank::B32, WINDOW_SHIFT.into())?);
         let b = self.constant(Bank::B64, window >> WINDOW_SHIFT)?;
         self.push(Op::Binary(Binary::ShrU64, [top, a, shift]));
-        self.push(Op::Setp { cmp: Cmp::Eq, ty: Ty::U64, d, q: NO_REG, a: top, b, logic: None });
+        self.push(Op::Setp { cmp: Cmp::Eq, ty: Ty::U64, d, q: NO_NAME, a: top, b, logic: None });
         Ok(())
     }
 }

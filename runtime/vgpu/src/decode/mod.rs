@@ -20,11 +20,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::ast::{AstFunction, AstInst, AstModule, Operand, Statement, StatementKind, Ty, Var};
-use crate::cfg::find_meeting_points;
+use crate::cfg::{Graph, find_meeting_points};
 use crate::class::Class;
+use crate::clock::Flight;
+use crate::compact::{Sharing, compact};
 use crate::error::{PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::isa::{FRAME_PARAMS, Function, Inst, Layout, NEVER, Op, Param, PredOperand, Preset};
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::regs::{Bank, NO_NAME, Name};
 
 type Result<T> = std::result::Result<T, PtxProblemKind>;
 
@@ -46,9 +48,9 @@ pub(crate) struct Globals<'a> {
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Symbol {
-    Reg(Ty, Reg),
+    Reg(Ty, Name),
     /// A 128-bit register: its lower and its upper half.
-    Wide([Reg; 2]),
+    Wide([Name; 2]),
     /// Registers `name0 .. name(count-1)`, numbered when first used.
     Range(Ty, u32),
     Var(u32),
@@ -66,7 +68,10 @@ fn align_up(at: u64, align: u32) -> u64 {
 }
 
 /// Decodes all functions of the module; the order is that of the text.
-pub(crate) fn decode<'a>(ast: &AstModule<'a>) -> std::result::Result<Vec<Function>, Vec<PtxProblem>> {
+pub(crate) fn decode<'a>(
+    ast: &AstModule<'a>,
+    sharing: Sharing,
+) -> std::result::Result<Vec<Function>, Vec<PtxProblem>> {
     let mut problems = Vec::new();
     let mut globals = Globals { symbols: FxHashMap::default(), files: FxHashMap::default(), shared_bytes: 0 };
     for &(index, name) in &ast.files {
@@ -112,7 +117,7 @@ pub(crate) fn decode<'a>(ast: &AstModule<'a>) -> std::result::Result<Vec<Functio
     for entry in [false, true] {
         for (i, ast) in bodies.iter().enumerate().filter(|(_, f)| f.entry == entry) {
             let decoder = Decoder::new(&mut globals, &bodies, ast);
-            functions[i] = Some(decoder.function(&mut problems));
+            functions[i] = decoder.function(sharing, &mut problems);
             if problems.len() >= MAX_PROBLEMS {
                 break;
             }
@@ -155,24 +160,24 @@ struct Decoder<'m, 'a> {
     globals: &'m mut Globals<'a>,
     functions: &'m [&'m AstFunction<'a>],
     ast: &'m AstFunction<'a>,
-    out: Function,
+    out: Function<Name>,
     scopes: Vec<BlockScope<'a>>,
-    presets: FxHashMap<(Bank, Preset), Reg>,
+    presets: FxHashMap<(Bank, Preset), Name>,
     file_lines: FxHashMap<LocKey, u32>,
     /// The last line with a file, line and column: what is inlined there is inlined where that is.
     last_lines: FxHashMap<(u32, u32, u32), u32>,
     frame_params: u64,
     shared_top: u64,
     /// The condition code register, once there is one.
-    carry: Reg,
+    carry: Name,
     // State of the instruction that is being decoded.
-    guard: PredOperand,
+    guard: PredOperand<Name>,
     line: u32,
     loc: u32,
     weight: u8,
 }
 
-const NO_GUARD: PredOperand = PredOperand { reg: NO_REG, negated: false };
+const NO_GUARD: PredOperand<Name> = PredOperand { reg: NO_NAME, negated: false };
 
 impl<'m, 'a> Decoder<'m, 'a> {
     fn new(
@@ -185,7 +190,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
             name: ast.name.into(),
             entry: ast.entry,
             code: Vec::new(),
-            layout: Layout::default(),
+            layout: Layout { b16: 0, b32: 0, b64: 0, pred: 0, presets: Vec::new(), late: Vec::new() },
+            flight: Flight::default(),
             lines: Vec::new(),
             tables: Vec::new(),
             calls: Vec::new(),
@@ -213,7 +219,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             last_lines: FxHashMap::default(),
             frame_params: 0,
             shared_top,
-            carry: NO_REG,
+            carry: NO_NAME,
             guard: NO_GUARD,
             line: ast.line,
             loc: NEVER,
@@ -221,7 +227,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    fn function(mut self, problems: &mut Vec<PtxProblem>) -> Function {
+    fn function(mut self, sharing: Sharing, problems: &mut Vec<PtxProblem>) -> Option<Function> {
         let ast = self.ast;
         if let Err(kind) = self.parameters() {
             problems.push(PtxProblem { line: ast.line, kind });
@@ -246,11 +252,21 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if !ast.entry {
             self.globals.shared_bytes = self.shared_top;
         }
-        if problems.is_empty() && !find_meeting_points(&mut self.out) {
-            let kind = PtxProblemKind::Limit { what: "branches that go everywhere", limit: 1 << 22 };
-            problems.push(PtxProblem { line: ast.line, kind });
+        if !problems.is_empty() {
+            return None;
         }
-        self.out
+        self.finish(sharing).map_err(|kind| problems.push(PtxProblem { line: ast.line, kind })).ok()
+    }
+
+    /// The function as it is executed.
+    fn finish(mut self, sharing: Sharing) -> Result<Function> {
+        let everywhere = PtxProblemKind::Limit { what: "branches that go everywhere", limit: 1 << 22 };
+        let Some(graph) = Graph::new(&self.out) else { return Err(everywhere) };
+        if !find_meeting_points(&mut self.out, &graph) {
+            return Err(everywhere);
+        }
+        self.out.flight = Flight::new(&self.out);
+        compact(self.out, &graph, sharing)
     }
 
     /// Kernel parameters lie one after another; those of device functions lie in each activation.
@@ -413,11 +429,18 @@ impl<'m, 'a> Decoder<'m, 'a> {
         self.declare(var.name, symbol)
     }
 
-    fn push(&mut self, op: Op) {
+    fn push(&mut self, op: Op<Name>) {
         let Decoder { guard, line, loc, weight, .. } = *self;
         let class = Class::of(&op);
         self.out.code.push(Inst { op, guard, meet: NEVER, line, loc, class, weight });
         self.weight = 0;
+    }
+
+    /// A step in front of the instruction, which does not count. It has no guard, so that the register has no value of
+    /// before.
+    fn push_before(&mut self, op: Op<Name>) {
+        let (line, loc, class) = (self.line, self.loc, Class::of(&op));
+        self.out.code.push(Inst { op, guard: NO_GUARD, meet: NEVER, line, loc, class, weight: 0 });
     }
 
     fn instruction(&mut self, inst: &'m AstInst<'a>) -> Result<()> {

@@ -4,7 +4,7 @@ use super::{Decoder, Result};
 use crate::alu::{Binary, Unary};
 use crate::ast::{AstInst, Operand, Ty};
 use crate::isa::{Clock, Op};
-use crate::regs::{Bank, Reg};
+use crate::regs::{Bank, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {
     pub(super) fn mov(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
@@ -110,7 +110,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    fn unpack(&mut self, inst: &'m AstInst<'a>, parts: &'m [Operand<'a>], a: Reg, bank: Bank) -> Result<()> {
+    fn unpack(&mut self, inst: &'m AstInst<'a>, parts: &'m [Operand<'a>], a: Name, bank: Bank) -> Result<()> {
         let d = |this: &mut Self, i: usize, bank| this.destination(inst, 0, &parts[i], bank);
         match (bank, parts.len()) {
             (Bank::B32, 2) => {
@@ -138,7 +138,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         Ok(())
     }
 
-    fn pack(&mut self, inst: &'m AstInst<'a>, parts: &'m [Operand<'a>], d: Reg, bank: Bank) -> Result<()> {
+    fn pack(&mut self, inst: &'m AstInst<'a>, parts: &'m [Operand<'a>], d: Name, bank: Bank) -> Result<()> {
         let a = |this: &mut Self, i: usize, bank| this.scalar(inst, 1, &parts[i], bank);
         match (bank, parts.len()) {
             (Bank::B32, 2) => {

@@ -4,7 +4,7 @@ use super::{Decoder, Result};
 use crate::ast::{AstInst, Operand, Ty};
 use crate::error::Space;
 use crate::isa::{Access, AtomOp, Multimem, MultimemKind, Op, Order, Scope};
-use crate::regs::{Bank, NO_REG};
+use crate::regs::{Bank, NO_NAME};
 
 impl<'m, 'a> Decoder<'m, 'a> {
     pub(super) fn multimem(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
@@ -78,7 +78,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if operands.len() != usize::from(count) {
             return self.bad(inst, data_index, "must have as many parts as the vector");
         }
-        let mut regs = [NO_REG; 8];
+        let mut regs = [NO_NAME; 8];
         for (reg, operand) in regs.iter_mut().zip(operands) {
             *reg = if load {
                 self.destination(inst, data_index, operand, bank)?

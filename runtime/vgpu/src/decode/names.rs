@@ -5,12 +5,16 @@ use crate::alu::{Binary, Unary};
 use crate::ast::{AstInst, Operand, Ty};
 use crate::error::PtxProblemKind;
 use crate::isa::{Address, LaneMask, Op, PredOperand, Preset};
-use crate::regs::{Bank, NO_REG, Reg};
+use crate::regs::{Bank, NO_NAME, Name};
 
-const MAX_REGISTERS: usize = 60_000;
+/// Registers of one width that a function may name.
+const MAX_REGISTERS: usize = 1 << 20;
+/// Values that registers of a function have from the start: each takes a place in every warp for as long as it runs.
+/// Those that come later in the text are given where they are needed.
+const MAX_PRESETS: usize = 256;
 
 impl<'m, 'a> Decoder<'m, 'a> {
-    pub(super) fn new_reg(&mut self, ty: Ty) -> Result<Reg> {
+    pub(super) fn new_reg(&mut self, ty: Ty) -> Result<Name> {
         let layout = &mut self.out.layout;
         let size = match ty {
             Ty::Pred => &mut layout.pred,
@@ -26,7 +30,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return Err(PtxProblemKind::Limit { what: "registers of one width", limit });
         }
         *size += 1;
-        Ok((*size - 1) as Reg)
+        Ok(*size as Name - 1)
     }
 
     /// What the name of a new register stands for.
@@ -37,7 +41,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         })
     }
 
-    pub(super) fn temp(&mut self, bank: Bank) -> Result<Reg> {
+    pub(super) fn temp(&mut self, bank: Bank) -> Result<Name> {
         self.new_reg(match bank {
             Bank::B16 => Ty::U16,
             Bank::B32 => Ty::U32,
@@ -45,18 +49,25 @@ impl<'m, 'a> Decoder<'m, 'a> {
         })
     }
 
-    /// The register that holds a value from the start.
-    pub(super) fn preset(&mut self, bank: Bank, preset: Preset) -> Result<Reg> {
+    /// A register with a value that is known when the activation begins.
+    pub(super) fn preset(&mut self, bank: Bank, preset: Preset) -> Result<Name> {
         if let Some(&reg) = self.presets.get(&(bank, preset)) {
             return Ok(reg);
         }
         let reg = self.temp(bank)?;
+        let layout = &mut self.out.layout;
+        if layout.presets.len() >= MAX_PRESETS {
+            layout.late.push(preset);
+            let number = layout.late.len() as u32 - 1;
+            self.push_before(Op::Preset(bank, reg, number));
+            return Ok(reg);
+        }
         self.presets.insert((bank, preset), reg);
         self.out.layout.presets.push((bank, reg, preset));
         Ok(reg)
     }
 
-    pub(super) fn constant(&mut self, bank: Bank, bits: u64) -> Result<Reg> {
+    pub(super) fn constant(&mut self, bank: Bank, bits: u64) -> Result<Name> {
         let bits = match bank {
             Bank::B16 => bits & 0xffff,
             Bank::B32 => bits & 0xffff_ffff,
@@ -135,7 +146,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// The address that a variable's name stands for, in its own space.
-    fn variable_address(&mut self, symbol: Symbol, offset: i64, bank: Bank) -> Result<Option<Reg>> {
+    fn variable_address(&mut self, symbol: Symbol, offset: i64, bank: Bank) -> Result<Option<Name>> {
         let add = |at: u64| Preset::Const(at.wrapping_add(offset as u64));
         let preset = match symbol {
             Symbol::Var(number) if bank == Bank::B64 => Preset::Var(number, offset),
@@ -158,7 +169,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         self.preset(bank, preset).map(Some)
     }
 
-    pub(super) fn src(&mut self, inst: &'m AstInst<'a>, index: usize, bank: Bank) -> Result<Reg> {
+    pub(super) fn src(&mut self, inst: &'m AstInst<'a>, index: usize, bank: Bank) -> Result<Name> {
         let operand = self.operand(inst, index)?;
         self.scalar(inst, index, operand, bank)
     }
@@ -170,7 +181,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         index: usize,
         operand: &'m Operand<'a>,
         bank: Bank,
-    ) -> Result<Reg> {
+    ) -> Result<Name> {
         match *operand {
             Operand::Int(bits) => self.constant(bank, bits),
             Operand::F32(bits) if bank == Bank::B32 => self.constant(bank, bits.into()),
@@ -227,7 +238,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         index: usize,
         operand: &'m Operand<'a>,
         least: usize,
-    ) -> Result<Option<(Bank, Reg)>> {
+    ) -> Result<Option<(Bank, Name)>> {
         let Operand::Name(name) = *operand else { return Ok(None) };
         if Self::special(name).is_some() {
             return Ok(None);
@@ -241,7 +252,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    pub(super) fn dst(&mut self, inst: &'m AstInst<'a>, index: usize, bank: Bank) -> Result<Reg> {
+    pub(super) fn dst(&mut self, inst: &'m AstInst<'a>, index: usize, bank: Bank) -> Result<Name> {
         let operand = self.operand(inst, index)?;
         self.destination(inst, index, operand, bank)
     }
@@ -252,7 +263,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         index: usize,
         operand: &'m Operand<'a>,
         bank: Bank,
-    ) -> Result<Reg> {
+    ) -> Result<Name> {
         let Operand::Name(name) = *operand else {
             return self.bad(inst, index, "must be a register");
         };
@@ -272,7 +283,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         inst: &'m AstInst<'a>,
         index: usize,
         operand: &'m Operand<'a>,
-    ) -> Result<[Reg; 2]> {
+    ) -> Result<[Name; 2]> {
         let Operand::Name(name) = *operand else {
             return self.bad(inst, index, "must be a 128-bit register");
         };
@@ -285,7 +296,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    pub(super) fn pred_reg(&mut self, inst: &AstInst<'_>, index: usize, name: &'a str) -> Result<Reg> {
+    pub(super) fn pred_reg(&mut self, inst: &AstInst<'_>, index: usize, name: &'a str) -> Result<Name> {
         if name == "_" {
             return self.new_reg(Ty::Pred);
         }
@@ -295,14 +306,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    pub(super) fn pred_dst(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<Reg> {
+    pub(super) fn pred_dst(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<Name> {
         match *self.operand(inst, index)? {
             Operand::Name(name) => self.pred_reg(inst, index, name),
             _ => self.bad(inst, index, "must be a predicate"),
         }
     }
 
-    pub(super) fn pred_src(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<PredOperand> {
+    pub(super) fn pred_src(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<PredOperand<Name>> {
         match *self.operand(inst, index)? {
             Operand::Name(name) => Ok(PredOperand { reg: self.pred_reg(inst, index, name)?, negated: false }),
             Operand::Not(name) => Ok(PredOperand { reg: self.pred_reg(inst, index, name)?, negated: true }),
@@ -321,12 +332,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
         inst: &'m AstInst<'a>,
         index: usize,
         bank: Bank,
-    ) -> Result<(Reg, Reg)> {
+    ) -> Result<(Name, Name)> {
         match self.operand(inst, index)? {
             Operand::Pair(d, p) => {
                 let p = self.pred_reg(inst, index, p)?;
                 if *d == "_" {
-                    return Ok((NO_REG, p));
+                    return Ok((NO_NAME, p));
                 }
                 match self.find(d)? {
                     Symbol::Reg(ty, reg) if ty != Ty::Pred && Bank::of_bytes(ty.bytes()) == Some(bank) => {
@@ -335,11 +346,11 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     _ => self.bad(inst, index, "is not a register of the instruction's width"),
                 }
             }
-            _ => Ok((self.dst(inst, index, bank)?, NO_REG)),
+            _ => Ok((self.dst(inst, index, bank)?, NO_NAME)),
         }
     }
 
-    pub(super) fn address(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<Address> {
+    pub(super) fn address(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<Address<Name>> {
         let Operand::Address(base, offset) = *self.operand(inst, index)? else {
             return self.bad(inst, index, "must be an address in brackets");
         };
