@@ -6,6 +6,8 @@ mod check;
 mod compile;
 #[path = "cli/data.rs"]
 mod data;
+#[path = "cli/device_check.rs"]
+mod device_check;
 #[path = "cli/import.rs"]
 mod import;
 #[path = "cli/json.rs"]
@@ -320,7 +322,8 @@ fn the_machine_lacks_something() {
         assert!(ran.json()["error"]["help"].as_str().unwrap().contains("--world virtual"), "{ran:?}");
     }
     // Ranks that share a GPU are all of a world, and what explores interleavings is virtual.
-    line(&format!("run {RING} --ranks-per-device 4 --ranks 2")).fails(2, &["--ranks 2", "--ranks-per-device 4"]);
+    line(&format!("run {RING} --ranks-per-device 4 --ranks 2"))
+        .fails(2, &["--ranks 2", "--ranks-per-device 4"]);
     line(&format!("run {RING} --world cuda --seed 3")).fails(2, &["--seed is of virtual GPUs"]);
     line(&format!("run {RING} --world cuda --race-check")).fails(2, &["--race-check"]);
     // More memory than any machine has.
@@ -361,8 +364,12 @@ fn doctor_says_what_is_here() {
         assert!(ran.stdout.contains(what), "no {what} in {ran:?}");
     }
     let json = line("doctor --format json").succeeds().json();
-    let found: Vec<&str> =
-        json["findings"].as_array().unwrap().iter().map(|finding| finding["what"].as_str().unwrap()).collect();
+    let found: Vec<&str> = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["what"].as_str().unwrap())
+        .collect();
     for what in ["driver", "driver and NVRTC", "NVRTC", "Python", "cache"] {
         assert!(found.contains(&what), "no {what} in {found:?}");
     }

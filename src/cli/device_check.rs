@@ -14,8 +14,6 @@ mod report;
 mod signals;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests;
 mod timings;
 
 use crate::cli::failure::Failure;
@@ -32,6 +30,7 @@ use std::time::Duration;
 
 /// The arguments.
 #[derive(Clone, Debug, Args)]
+#[command(args_override_self = true)]
 pub(crate) struct DeviceCheck {
     /// On what
     #[arg(long, value_enum, default_value_t = WorldOption::Cuda)]
@@ -189,6 +188,7 @@ pub(crate) fn device_check(check: &DeviceCheck, out: &mut Output) -> Result<(), 
     let mut ranks = check.ranks.clone();
     ranks.sort_unstable();
     ranks.dedup();
+    check.only.iter().try_for_each(|name| examples::built_in(name).map(drop))?;
     let file = check.json.iter().map(|path| FileSet::reserve([path.clone()], true)).next().transpose()?;
     let (places, scale, clock) = match check.world {
         WorldOption::Cuda => (place::cuda()?, Scale::GPUS, GPU_CLOCK),
