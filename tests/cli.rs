@@ -6,6 +6,8 @@ mod check;
 mod compile;
 #[path = "cli/data.rs"]
 mod data;
+#[path = "cli/device_check.rs"]
+mod device_check;
 #[path = "cli/import.rs"]
 mod import;
 #[path = "cli/json.rs"]

@@ -271,7 +271,15 @@ impl World {
     /// run. [`Error::Failed`] where a kernel failed, hangs, or met a peer with another call: then every communicator
     /// of this world has ended.
     pub fn synchronize(&self) -> Result<(), Error> {
-        self.shared.synchronize().map(drop)
+        self.synchronize_measured().map(drop)
+    }
+
+    /// As [`World::synchronize`], and says what the calls did.
+    ///
+    /// # Errors
+    /// Those of [`World::synchronize`].
+    pub fn synchronize_measured(&self) -> Result<Statistics, Error> {
+        self.shared.synchronize()
     }
 }
 

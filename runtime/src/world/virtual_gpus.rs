@@ -214,6 +214,12 @@ impl Gpus for VirtualGpus {
         Ok(self.machine.read(address, bytes as usize)?)
     }
 
+    fn copy(&mut self, to: u64, from: u64, bytes: u64, _: u32) -> Result<Option<Duration>, Trouble> {
+        let bytes = self.machine.read(from, bytes as usize)?;
+        self.machine.write(to, &bytes)?;
+        Ok(None)
+    }
+
     fn start(&self) -> Start {
         Start::WhenSynchronized
     }
