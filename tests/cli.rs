@@ -6,6 +6,8 @@ mod check;
 mod compile;
 #[path = "cli/data.rs"]
 mod data;
+#[path = "cli/device_check.rs"]
+mod device_check;
 #[path = "cli/import.rs"]
 mod import;
 #[path = "cli/json.rs"]
@@ -319,6 +321,11 @@ fn the_machine_lacks_something() {
         assert_eq!((ran.status, ran.json()["status"].as_u64()), (3, Some(3)), "{ran:?}");
         assert!(ran.json()["error"]["help"].as_str().unwrap().contains("--world virtual"), "{ran:?}");
     }
+    // Ranks that share a GPU are all of a world, and what explores interleavings is virtual.
+    line(&format!("run {RING} --ranks-per-device 4 --ranks 2"))
+        .fails(2, &["--ranks 2", "--ranks-per-device 4"]);
+    line(&format!("run {RING} --world cuda --seed 3")).fails(2, &["--seed is of virtual GPUs"]);
+    line(&format!("run {RING} --world cuda --race-check")).fails(2, &["--race-check"]);
     // More memory than any machine has.
     line(&format!("run {RING} --bytes 1000000GiB --world virtual")).fails(3, &["--bytes"]);
 }
@@ -357,8 +364,17 @@ fn doctor_says_what_is_here() {
         assert!(ran.stdout.contains(what), "no {what} in {ran:?}");
     }
     let json = line("doctor --format json").succeeds().json();
-    assert_eq!(json["findings"].as_array().unwrap().len(), 5);
-    assert_eq!(json["worlds"], serde_json::json!(["virtual"]));
+    let found: Vec<&str> = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["what"].as_str().unwrap())
+        .collect();
+    for what in ["driver", "driver and NVRTC", "NVRTC", "Python", "cache"] {
+        assert!(found.contains(&what), "no {what} in {found:?}");
+    }
+    assert!(found.iter().any(|what| what.starts_with("GPU")));
+    assert_eq!(json["worlds"][0], "virtual GPUs on this CPU");
     let mut wrong = quadrille();
     let ran = Ran::new(wrong.arg("doctor").env("QUADRILLE_NVRTC", "/none").output().unwrap());
     assert_eq!(ran.status, 3, "{ran:?}");

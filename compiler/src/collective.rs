@@ -261,6 +261,7 @@ impl Collective {
         }
         let (program, schedule) = self.prove(domain, op)?;
         let kernel = kernel::build(&schedule, &program, &self.options(), dtype, op);
+        let kernel = Kernel { one_launch: domain.one_device, ..kernel };
         let kernel = widths.apply(kernel).map_err(|list| self.wrong(list))?;
         verify::kernel(kernel, &schedule).map_err(|list| self.wrong(list))
     }

@@ -12,6 +12,9 @@ pub struct Domain {
     pub multicast: bool,
     /// Whether all links keep the stores of a warp to one aligned line of 128 bytes together, as NVLink does and LL128 relies on.
     pub whole_lines: bool,
+    /// Whether all ranks share one GPU, so that each call is one launch of all ranks' blocks. Such a world has no switch, and no
+    /// links whose lines could be relied on.
+    pub one_device: bool,
     /// Most thread blocks of one rank that are guaranteed to be resident at once.
     pub block_cap: u32,
 }
@@ -29,6 +32,18 @@ impl Domain {
     /// `ranks` GPUs, each linked to each by a switch that multicasts and keeps lines whole, with symmetric buffers and room for
     /// [`DEFAULT_BLOCK_CAP`] blocks.
     pub fn full_mesh(ranks: u32) -> Domain {
-        Domain { ranks, symmetric: true, multicast: true, whole_lines: true, block_cap: DEFAULT_BLOCK_CAP }
+        Domain {
+            ranks,
+            symmetric: true,
+            multicast: true,
+            whole_lines: true,
+            one_device: false,
+            block_cap: DEFAULT_BLOCK_CAP,
+        }
+    }
+
+    /// `ranks` ranks that share one GPU, with room for [`DEFAULT_BLOCK_CAP`] blocks each.
+    pub fn one_device(ranks: u32) -> Domain {
+        Domain { multicast: false, whole_lines: false, one_device: true, ..Domain::full_mesh(ranks) }
     }
 }

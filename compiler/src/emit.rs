@@ -6,7 +6,7 @@ mod movement;
 mod tables;
 
 use crate::dtype::{DType, RedOp};
-use crate::ids::Place;
+use crate::ids::{Place, Rank, ThreadBlock};
 use crate::kernel::Kernel;
 use crate::verify::Verified;
 
@@ -36,8 +36,11 @@ pub struct Cuda {
     pub device_bytes: usize,
     /// World size it is compiled for.
     pub ranks: u32,
-    /// Thread blocks of each rank's launch, indexed by rank.
+    /// Thread blocks of each rank, indexed by rank.
     pub grid: Vec<u32>,
+    /// Whether one launch has the blocks of all ranks; `rank` in its parameters is not read, and status records and abort words
+    /// of further ranks lie behind those of rank 0, [`crate::abi::StatusRecord::BYTES`] apart.
+    pub one_launch: bool,
     /// Threads of a block.
     pub threads: u32,
     /// Block cap of the counter region ([`crate::abi::CounterLayout`]).
@@ -82,6 +85,26 @@ impl Cuda {
     pub fn step(&self, at: Place, step: u32) -> Option<&Line> {
         let class = *self.classes.get(at.rank.0 as usize)?.get(at.block.0 as usize)?;
         self.lines.iter().find(|line| line.step == Some((class, step)))
+    }
+
+    /// Thread blocks of `rank`'s launch, or where one is for all ranks, of that one: as many of each rank as the largest has.
+    pub fn launch_blocks(&self, rank: Rank) -> u32 {
+        match self.one_launch {
+            true => self.of_each() * self.ranks,
+            false => self.grid.get(rank.0 as usize).copied().unwrap_or(0),
+        }
+    }
+
+    /// Whose block number `block` of `rank`'s launch is.
+    pub fn place(&self, rank: Rank, block: u32) -> Place {
+        match (self.one_launch, self.of_each()) {
+            (true, each @ 1..) => Place { rank: Rank(block / each), block: ThreadBlock(block % each) },
+            _ => Place { rank, block: ThreadBlock(block) },
+        }
+    }
+
+    fn of_each(&self) -> u32 {
+        self.grid.iter().copied().max().unwrap_or(0)
     }
 
     /// The part of the text that is particular to this kernel.
@@ -132,6 +155,7 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
         device_bytes,
         ranks: kernel.shape.ranks,
         grid: blocks.iter().map(|blocks| blocks * kernel.instances).collect(),
+        one_launch: kernel.one_launch,
         threads: kernel.threads,
         block_cap: kernel.block_cap,
         staged: kernel.has_fifos(),

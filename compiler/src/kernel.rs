@@ -65,6 +65,8 @@ pub struct Kernel {
     pub slots: u32,
     /// Copies of the blocks, each of which moves its part of every chunk.
     pub instances: u32,
+    /// Whether one launch has the blocks of all ranks ([`crate::domain::Domain::one_device`]).
+    pub one_launch: bool,
     /// Widths of counters and loads.
     pub widths: Widths,
     /// Thread blocks of each rank, in one instance.
@@ -234,6 +236,7 @@ pub fn build(
         tile: schedule.tile,
         slots: schedule.slots,
         instances: schedule.instances,
+        one_launch: false,
         widths: Widths::default(),
         grid: schedule.blocks.iter().map(|blocks| blocks.len() as u32).collect(),
         classes: classify::classify(schedule, program),
@@ -311,6 +314,9 @@ impl fmt::Display for Kernel {
         }
         if self.instances > 1 {
             write!(f, ", {} instances", self.instances)?;
+        }
+        if self.one_launch {
+            write!(f, ", one launch for all ranks")?;
         }
         writeln!(f)?;
         for (i, class) in self.classes.iter().enumerate() {

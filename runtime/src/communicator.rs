@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 /// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -317,6 +318,28 @@ impl Window {
             }
             trouble => trouble.into(),
         })
+    }
+
+    /// Fills this view with the bytes of another one, which no kernel does: on real GPUs the copy engines, or what the driver
+    /// has. It is done `times` times in a row; gives the mean time of one by the GPU's own clock, `None` on virtual GPUs.
+    ///
+    /// # Errors
+    /// [`Error::Length`] where they are not equally long, [`Error::Busy`] where a call that has not run uses one of them,
+    /// [`Error::ForeignMemory`] where they are of different worlds, [`Error::Machine`] where virtual GPUs
+    /// find a byte that nobody has written.
+    pub fn copy_from(&self, from: &Window, times: u32) -> Result<Option<Duration>, Error> {
+        drop(from.settled()?);
+        let mut state = self.settled()?;
+        if from.len() != self.len() {
+            return Err(Error::Length { given: from.len(), len: self.len() });
+        }
+        if !Arc::ptr_eq(&from.memory.group.shared, &self.memory.group.shared) {
+            return Err(Error::ForeignMemory);
+        }
+        if self.is_empty() {
+            return Ok(None);
+        }
+        Ok(state.gpus.copy(self.address(), from.address(), self.len(), times)?)
     }
 
     /// The state, if no call that has not run uses the window.

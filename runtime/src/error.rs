@@ -126,6 +126,11 @@ pub enum Error {
         /// Bytes of the view.
         len: u64,
     },
+    /// Windows of different worlds.
+    #[error(
+        "one of the windows is of another world\nhelp: copy between windows of one world's communicators"
+    )]
+    ForeignMemory,
     /// A window that a queued call uses.
     #[error(
         "window {window} of rank {} is used by a call that has not run\nhelp: call `World::synchronize` first",

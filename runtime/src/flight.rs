@@ -121,11 +121,12 @@ impl Shared {
     /// Starts what can start now that `rank` has queued a call, and takes that call back where it cannot be started.
     pub(crate) fn advance(&self, state: &mut State, id: u64, rank: Rank) -> Result<(), Error> {
         let start = state.gpus.start();
-        if start == Start::WhenSynchronized {
-            return Ok(());
+        if start != Start::WhenSynchronized {
+            self.reported(state)?;
         }
-        self.reported(state)?;
         let started = match start {
+            Start::WhenSynchronized if state.gpus.together() => state.alike(id, rank),
+            Start::WhenSynchronized => return Ok(()),
             Start::Together => state.start_together(id, &self.fifo_layout()),
             _ => state.start(id, rank, &[rank], &self.fifo_layout()),
         };
@@ -162,7 +163,8 @@ impl State {
                 group.started[rank] += ready as u64;
                 group.flying[rank].extend(calls);
             }
-            for rank in 0..group.queue.len() {
+            let launching = if gpus.together() { 1 } else { group.queue.len() };
+            for rank in 0..launching {
                 for call in &group.flying[rank] {
                     let params = call.params(group, rank).encode();
                     let on = On { group: id, stream: None };
@@ -173,23 +175,29 @@ impl State {
         Ok(())
     }
 
+    /// Whether the call that `rank` has queued last can go into one launch with what others have queued.
+    fn alike(&self, id: u64, rank: Rank) -> Result<(), Error> {
+        let Some(group) = self.groups.get(&id) else { return Err(Error::NoGroup) };
+        let Some((number, own)) = group.queue[rank.0 as usize].iter().enumerate().last() else {
+            return Ok(());
+        };
+        let of_peer =
+            |(peer, queue): (Rank, &VecDeque<Queued>)| unlike((rank, own), (peer, queue.get(number)?));
+        (0..).map(Rank).zip(&group.queue).find_map(of_peer).map_or(Ok(()), Err)
+    }
+
     /// Starts calls that each rank has queued, in one launch each.
     fn start_together(&mut self, id: u64, fifos: &FifoLayout) -> Result<(), Error> {
         while let Some(group) = self.groups.get(&id)
             && let Some(calls) = group.queue.iter().map(VecDeque::front).collect::<Option<Vec<_>>>()
             && let Some((first, others)) = calls.split_first()
         {
-            for (call, peer) in others.iter().zip((1..).map(Rank)) {
-                let problem = if call.hash() != first.hash() {
-                    let (own, theirs) = (Box::new(first.signature()), Box::new(call.signature()));
-                    CallProblem::Differs { own, peer, theirs }
-                } else if call.stream != first.stream {
-                    CallProblem::OtherStream { peer }
-                } else {
-                    continue;
-                };
-                let (program, rank) = (first.program.name.clone(), Rank(0));
-                return Err(Error::Call { program, rank, problems: vec![problem] });
+            if let Some(error) = others
+                .iter()
+                .zip((1..).map(Rank))
+                .find_map(|(call, peer)| unlike((Rank(0), first), (peer, call)))
+            {
+                return Err(error);
             }
             let all: Vec<Rank> = (0..calls.len() as u32).map(Rank).collect();
             self.start(id, Rank(0), &all, fifos)?;
@@ -249,6 +257,18 @@ impl State {
         }
         records
     }
+}
+
+/// What keeps two ranks' calls from one launch.
+fn unlike((rank, own): (Rank, &Queued), (peer, call): (Rank, &Queued)) -> Option<Error> {
+    let problem = if call.hash() != own.hash() {
+        CallProblem::Differs { own: Box::new(own.signature()), peer, theirs: Box::new(call.signature()) }
+    } else if call.stream != own.stream {
+        CallProblem::OtherStream { peer }
+    } else {
+        return None;
+    };
+    Some(Error::Call { program: own.program.name.clone(), rank, problems: vec![problem] })
 }
 
 impl Group {

@@ -65,6 +65,8 @@ pub struct LoadTimes {
     pub lower: Duration,
     /// NVRTC or the kernel cache, and reading the PTX.
     pub compile: Duration,
+    /// Of that: until the GPUs had the code that NVRTC or the cache gave.
+    pub load: Duration,
     /// Texts that NVRTC compiled.
     pub compiled: u32,
     /// Texts that the kernel cache had compiled.
@@ -75,6 +77,7 @@ impl AddAssign for LoadTimes {
     fn add_assign(&mut self, other: LoadTimes) {
         self.lower += other.lower;
         self.compile += other.compile;
+        self.load += other.load;
         self.compiled += other.compiled;
         self.cached += other.cached;
     }
@@ -204,7 +207,9 @@ impl Cache {
                 let compiled = nvrtc::compile_with(self.disk.as_ref(), &cuda.text, &options);
                 let Compiled { image, hit } = compiled.map_err(Error::Compile)?;
                 *(if hit { &mut times.cached } else { &mut times.compiled }) += 1;
+                let begun = Instant::now();
                 let binary = gpus.load(&image.code, &cuda, &name)?;
+                times.load = begun.elapsed();
                 self.binaries.insert(cuda.text.clone(), binary.clone());
                 binary
             }

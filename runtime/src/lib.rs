@@ -21,6 +21,8 @@ mod argument;
 
 mod kernel;
 
+mod by_hand;
+
 mod launch;
 
 mod flight;
@@ -55,6 +57,7 @@ pub use cudarc;
 
 pub use argument::{Argument, Plain};
 pub use bandwidth::Bandwidth;
+pub use by_hand::ByHand;
 pub use communicator::{Communicator, Window};
 pub use driver::CudaError;
 pub use error::{CallProblem, Error, InputProblem};

@@ -1,7 +1,7 @@
 //! When calls did what by the virtual clock, in the program's terms: steps of the schedule instead of lines.
 
 use crate::kernel::Loaded;
-use quadrille_compiler::ids::{Rank, ThreadBlock};
+use quadrille_compiler::ids::{Place, Rank, ThreadBlock};
 use quadrille_vgpu::{LinkUse, Message, Picoseconds, SourceLine, Timing};
 use std::ffi::OsStr;
 use std::iter::successors;
@@ -94,9 +94,10 @@ impl Timeline {
                 steps[i - 1].end = steps[i].start;
             }
             let earlier = programs[..launch].iter().filter(|(other, _)| other == rank);
+            let Place { rank, block } = program.cuda.place(*rank, times.block[0]);
             timeline.blocks.push(BlockTimeline {
-                rank: *rank,
-                block: ThreadBlock(times.block[0]),
+                rank,
+                block,
                 call: earlier.count(),
                 start: times.start,
                 end: times.end,

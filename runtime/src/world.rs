@@ -10,6 +10,7 @@ pub(crate) use gpus::{Gpus, On, Place, Progress, Start, Trouble};
 pub use virtual_gpus::{Link, Statistics};
 
 use virtual_gpus::VirtualGpus;
+pub(crate) use virtual_gpus::owner;
 
 use crate::communicator::{Communicator, Group, GroupHandle};
 use crate::error::Error;
@@ -101,7 +102,11 @@ pub(crate) struct Shared {
 /// What a world is made of.
 #[derive(Clone)]
 enum Kind {
-    Virtual { clock: Option<ClockOptions> },
+    /// Virtual GPUs, one a rank or one for all.
+    Virtual {
+        clock: Option<ClockOptions>,
+        shared: bool,
+    },
     Cuda(cuda::Devices),
 }
 
@@ -138,6 +143,27 @@ impl World {
     /// # Errors
     /// Those of [`World::virtual_gpus`], and [`Error::BlockCap`].
     pub fn virtual_gpus_with(ranks: u32, options: Options) -> Result<World, Error> {
+        World::of_virtual_gpus(ranks, options, false)
+    }
+
+    /// `ranks` ranks that share one virtual GPU, with default [`Options`]: as [`World::cuda_shared`], each call is one launch
+    /// of all ranks' blocks.
+    ///
+    /// # Errors
+    /// Those of [`World::virtual_gpus`].
+    pub fn virtual_shared(ranks: u32) -> Result<World, Error> {
+        World::virtual_shared_with(ranks, Options::default())
+    }
+
+    /// As [`World::virtual_shared`], with options.
+    ///
+    /// # Errors
+    /// Those of [`World::virtual_gpus_with`].
+    pub fn virtual_shared_with(ranks: u32, options: Options) -> Result<World, Error> {
+        World::of_virtual_gpus(ranks, options, true)
+    }
+
+    fn of_virtual_gpus(ranks: u32, options: Options, shared: bool) -> Result<World, Error> {
         let cap = options.block_cap;
         match ranks {
             0 => return Err(Error::NoRanks),
@@ -145,7 +171,7 @@ impl World {
             _ if !(1..=MOST_BLOCKS).contains(&cap) => return Err(Error::BlockCap { cap, most: MOST_BLOCKS }),
             _ => {}
         }
-        World::new(ranks, options, Kind::Virtual { clock: None }, Arc::default())
+        World::new(ranks, options, Kind::Virtual { clock: None, shared }, Arc::default())
     }
 
     fn new(ranks: u32, options: Options, kind: Kind, cache: Arc<Mutex<Cache>>) -> Result<World, Error> {
@@ -175,11 +201,11 @@ impl World {
     /// [`Error::Machine`] where the topology makes no sense, or there is no memory for them, [`Error::NotVirtual`] for a
     /// world of real GPUs.
     pub fn with_clock(&self, clock: ClockOptions) -> Result<World, Error> {
-        let Kind::Virtual { .. } = self.shared.kind else {
+        let Kind::Virtual { shared, .. } = self.shared.kind else {
             return Err(Error::NotVirtual { what: "a virtual clock" });
         };
         let options = Options { check: None, ..self.shared.options };
-        let kind = Kind::Virtual { clock: Some(clock) };
+        let kind = Kind::Virtual { clock: Some(clock), shared };
         World::new(self.ranks(), options, kind, Arc::clone(&self.shared.cache))
     }
 
@@ -203,9 +229,12 @@ impl World {
         let Shared { ranks, options, kind, .. } = &*self.shared;
         let s = if *ranks == 1 { "" } else { "s" };
         match kind {
-            Kind::Virtual { .. } => {
+            Kind::Virtual { shared, .. } => {
                 let seed = options.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
-                format!("{ranks} virtual GPU{s} on this machine's CPU{seed}")
+                match shared {
+                    true => format!("{ranks} rank{s} on one virtual GPU on this machine's CPU{seed}"),
+                    false => format!("{ranks} virtual GPU{s} on this machine's CPU{seed}"),
+                }
             }
             Kind::Cuda(devices) => devices.describe(),
         }
@@ -245,7 +274,15 @@ impl World {
     /// run. [`Error::Failed`] where a kernel failed, hangs, or met a peer with another call: then every communicator
     /// of this world has ended.
     pub fn synchronize(&self) -> Result<(), Error> {
-        self.shared.synchronize().map(drop)
+        self.synchronize_measured().map(drop)
+    }
+
+    /// As [`World::synchronize`], and says what the calls did.
+    ///
+    /// # Errors
+    /// Those of [`World::synchronize`].
+    pub fn synchronize_measured(&self) -> Result<Statistics, Error> {
+        self.shared.synchronize()
     }
 }
 
@@ -304,7 +341,9 @@ impl Shared {
 impl Kind {
     fn gpus(&self, ranks: u32, options: &Options) -> Result<Box<dyn Gpus>, Error> {
         Ok(match self {
-            Kind::Virtual { clock } => Box::new(VirtualGpus::new(ranks, options, clock.as_ref())?),
+            Kind::Virtual { clock, shared } => {
+                Box::new(VirtualGpus::new((ranks, *shared), options, clock.as_ref())?)
+            }
             Kind::Cuda(devices) => Box::new(devices.gpus()?),
         })
     }
@@ -313,6 +352,9 @@ impl Kind {
         let full = Domain { block_cap: options.block_cap, ..Domain::full_mesh(ranks) };
         match self {
             // `multimem` is of sm_90 (PTX ISA).
+            Kind::Virtual { shared: true, .. } => {
+                Domain { block_cap: options.block_cap, ..Domain::one_device(ranks) }
+            }
             Kind::Virtual { .. } => Domain { multicast: options.arch.number >= 90, ..full },
             Kind::Cuda(devices) => devices.domain(full),
         }

@@ -58,6 +58,11 @@ pub(crate) enum Failure {
     /// `doctor` found something missing.
     #[error("{0} is missing: collectives cannot be executed here")]
     Doctor(String),
+    /// `device-check` found something wrong.
+    #[error(
+        "these parts of the device check failed: {0}\nhelp: report it with the table, or what --json wrote"
+    )]
+    DeviceCheck(String),
 }
 
 impl Failure {
@@ -71,7 +76,7 @@ impl Failure {
     /// The exit status.
     pub(crate) fn status(&self) -> u8 {
         match self {
-            Failure::Program(_) => Failure::WRONG,
+            Failure::Program(_) | Failure::DeviceCheck(_) => Failure::WRONG,
             Failure::Arguments(_)
             | Failure::Source(_)
             | Failure::Ranks(_)

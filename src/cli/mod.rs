@@ -3,6 +3,7 @@
 
 mod check;
 mod compile;
+mod device_check;
 mod doctor;
 mod failure;
 mod files;
@@ -62,6 +63,9 @@ enum Command {
     New(new::New),
     /// Say what is on this machine, what is missing, and how to get it
     Doctor,
+    /// Prove this build on the GPUs of this machine, and measure it (scripts/device-check)
+    #[command(hide = true)]
+    DeviceCheck(device_check::DeviceCheck),
 }
 
 /// The main function of `quadrille`: reads the process's arguments, does what they say and gives the exit status.
@@ -79,6 +83,9 @@ pub fn main() -> ExitCode {
         Command::Import(import) => finish(format, "import", |out| import::import(&import, out)),
         Command::New(new) => finish(format, "new", |out| new::new(&new, out)),
         Command::Doctor => finish(format, "doctor", doctor::doctor),
+        Command::DeviceCheck(check) => {
+            finish(format, "device-check", |out| device_check::device_check(&check, out))
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `quadrille run`: proves, compiles, executes, checks against the exact reference, and prints the table.
 
-mod calls;
+pub(super) mod calls;
 pub(super) mod explore;
 mod files;
 mod table;
@@ -298,7 +298,7 @@ pub(crate) fn collective(
         return Ok(());
     }
     out.field("race_check", json!(null));
-    let ran = calls.run(&world)?;
+    let ran = calls.run(&world.session()?)?;
     let row = Row::new(&calls, ranks, &ran);
     let times = Times::new(ran.load, nvrtc.version);
     row.print(collective, out);

@@ -107,8 +107,13 @@ pub(crate) enum SourceError {
 }
 
 fn builtins() -> String {
-    let names: Vec<_> = BUILTINS.iter().map(|(name, _)| format!("builtin:{name}")).collect();
+    let names: Vec<_> = builtin_names().map(|name| format!("builtin:{name}")).collect();
     names.join(", ")
+}
+
+/// The names of the built-ins, without `builtin:`.
+pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTINS.iter().map(|(name, _)| *name)
 }
 
 /// The collective that `FILE[::NAME]` names.

@@ -36,7 +36,12 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     ));
     let most_links = kernel.classes.iter().map(Class::link_count).max().unwrap_or(0).max(1);
     text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
-    text.push_str("  [[maybe_unused]] const Self self = alone(p);\n");
+    let who = match (kernel.one_launch, kernel.instances) {
+        (false, _) => "alone",
+        (true, 1) => "among<GRID>",
+        (true, _) => "among<GRID * INSTANCES>",
+    };
+    text.push_str(&format!("  [[maybe_unused]] const Self self = {who}(p);\n"));
     text.push_str(match kernel.instances {
         1 => "  [[maybe_unused]] const u32 RANK = self.rank, BLOCK = self.block;\n",
         _ => "  [[maybe_unused]] const u32 RANK = self.rank, BLOCK = self.block % GRID, INSTANCE = self.block / GRID;\n",

@@ -29,7 +29,7 @@ pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOp
     }
     switched(program, options, &mut findings);
     fifos(program, options, domain.symmetric, &mut findings);
-    protocols(program, options, domain.whole_lines, &mut findings);
+    protocols(program, options, domain, &mut findings);
     unrolled(program, options, domain.symmetric, &mut findings);
     let cap = cap(domain, options);
     if let Some(given) = options.blocks.filter(|given| given.value > domain.block_cap) {
@@ -149,23 +149,21 @@ fn unrolled(program: &Program, options: &ScheduleOptions, symmetric: bool, findi
 }
 
 /// Protocols whose flags lie in the data, asked for where data does not go through slots, or where links tear their lines.
-fn protocols(
-    program: &Program,
-    options: &ScheduleOptions,
-    whole_lines: bool,
-    findings: &mut Vec<Diagnostic>,
-) {
+fn protocols(program: &Program, options: &ScheduleOptions, domain: &Domain, findings: &mut Vec<Diagnostic>) {
     let hows = program.statements.iter().map(|statement| &statement.how);
     let mut seen = Vec::new();
     for how in std::iter::once(&options.how).chain(hows) {
         let protocol = how.protocol.or(options.how.protocol).filter(|given| given.value != Protocol::Simple);
         if let Some(torn) =
-            protocol.filter(|p| p.value == Protocol::Ll128 && !whole_lines && !seen.contains(&p.loc))
+            protocol.filter(|p| p.value == Protocol::Ll128 && !domain.whole_lines && !seen.contains(&p.loc))
         {
             seen.push(torn.loc);
-            let message = "protocol LL128 on links that do not keep lines of 128 bytes whole".to_owned();
+            let message = match domain.one_device {
+                true => "protocol LL128 among ranks that share a GPU",
+                false => "protocol LL128 on links that do not keep lines of 128 bytes whole",
+            };
             findings.push(
-                Diagnostic::new(Check::Unsupported, torn.loc, message)
+                Diagnostic::new(Check::Unsupported, torn.loc, message.to_owned())
                     .note("a line's flag could come before its data")
                     .help("take protocol LL, or Simple"),
             );

@@ -6,6 +6,7 @@ use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
 use crate::flight::Batch;
 use crate::kernel::Loaded;
 use crate::launch::{Queued, Signature};
+use crate::world::owner;
 use quadrille_compiler::abi::{CounterKind, CounterLayout, CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
 use quadrille_vgpu::{BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};
@@ -79,11 +80,21 @@ impl Context<'_> {
         Vec::new()
     }
 
+    /// Whose block it is: a launch may have blocks of all ranks.
+    fn place(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> Place {
+        let rank = Rank(rank as u32);
+        let calls = || self.calls(rank).map(|call| &call.program);
+        let running = source.and_then(|source| calls().find(|program| program.wrote(source)));
+        running.or_else(|| calls().next()).map_or(Place { rank, block: ThreadBlock(block[0]) }, |program| {
+            program.cuda.place(rank, block[0])
+        })
+    }
+
     /// A place in a kernel's text. The innermost line that belongs to a step counts: what a step calls is inlined
     /// into it.
     fn at(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> At {
-        let rank = Rank(rank as u32);
-        let mut at = At { rank, block: ThreadBlock(block[0]), statement: None, line: source.map(|s| s.line) };
+        let Place { rank, block } = self.place(rank, block, source);
+        let mut at = At { rank, block, statement: None, line: source.map(|s| s.line) };
         let found = source.and_then(|source| {
             let line = |program: &Arc<Loaded>| Some((program.clone(), program.step_line(source)?.line));
             self.calls(rank).find_map(|call| line(&call.program))
@@ -122,19 +133,19 @@ impl Context<'_> {
 
     /// The buffer that an access was meant for: the nearest allocation's, by the calls of its rank.
     fn target(&self, near: &Near) -> Option<Target> {
-        let rank = Rank(near.rank as u32);
+        let (rank, label) = owner(near);
         // What users call says more of a buffer than what surrounds the calls.
         let users = |local| self.calls(rank).filter(move |call| (*call.program.name == *LOCAL_COPY) == local);
         users(false).chain(users(true)).find_map(|call| {
             let shape = &call.program.shape;
             let size = call.program.cuda.dtype.bytes() as i64;
             let element = |start: u64| (near.offset - start as i64).div_euclid(size);
-            if *near.label == *SCRATCH {
+            if label == SCRATCH {
                 let elements = call.scratch_bytes() / size as u64;
                 return Some(Target { rank, buffer: Buffer::Scratch, element: element(0), elements });
             }
             let (buffer, start) = call.buffers().find_map(|(buffer, view)| {
-                let window = view.window().filter(|&window| *near.label == *window_label(window))?;
+                let window = view.window().filter(|&window| label == window_label(window))?;
                 Some((buffer, view.start_in(window)?))
             })?;
             let elements = u64::from(shape.units(buffer, rank)) * call.count;
@@ -171,19 +182,20 @@ impl Context<'_> {
 
     fn awaited(&self, polled: &Polled) -> Awaited {
         let Some(near) = &polled.near else { return Awaited::Address { address: polled.address } };
-        if *near.label == *COUNTERS
+        let (rank, label) = owner(near);
+        if label == COUNTERS
             && let Ok(offset) = u64::try_from(near.offset)
             && let Some(awaited) = self.counter(offset)
         {
             return awaited;
         }
-        if *near.label == *FIFOS
+        if label == FIFOS
             && let Ok(offset) = u64::try_from(near.offset)
             && let Some(awaited) = self.line(offset)
         {
             return awaited;
         }
-        Awaited::Memory { rank: Rank(near.rank as u32), label: near.label.to_string(), offset: near.offset }
+        Awaited::Memory { rank, label: label.to_owned(), offset: near.offset }
     }
 
     /// What polling at an offset of the counter region waits for.

@@ -5,7 +5,7 @@ mod errors;
 mod graphs;
 mod order;
 
-use super::{cache, collectives, provide};
+use super::{cache, collective, provide};
 use crate::data::{Message, Pattern};
 use crate::driver::fake::Fake;
 use crate::error::Error;
@@ -13,7 +13,7 @@ use crate::run::{Job, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::Protocol;
 use quadrille_compiler::widths::Widths;
 
 pub(super) fn options() -> Options {
@@ -31,19 +31,12 @@ pub(super) fn world(fake: &Fake, ranks: u32) -> World {
 }
 
 pub(super) fn named(name: &str) -> Collective {
-    let found = collectives().into_iter().find(|collective| collective.name == name);
-    found.unwrap_or_else(|| panic!("there is no program {name}"))
+    collective(name, None, None)
 }
 
 /// A program by slots.
 pub(super) fn staged(name: &str, protocol: Protocol) -> Collective {
-    let given = |value| Some(Given { value, loc: Default::default() });
-    let transport = Some(Given { value: Transport::Staged, loc: Default::default() });
-    let mut collective = named(name);
-    let how = How { transport, protocol: given(protocol) };
-    collective.schedules = vec![ScheduleOptions { how, ..collective.options() }];
-    collective.chosen = 0;
-    collective
+    collective(name, Some(protocol), None)
 }
 
 /// Calls of different programs, types and counts, back to back; results are compared with the reference.

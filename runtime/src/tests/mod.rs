@@ -6,6 +6,7 @@ mod failures;
 mod memory;
 mod mutants;
 mod plain;
+mod shared;
 mod waits;
 
 use crate::communicator::Communicator;
@@ -26,7 +27,7 @@ use std::sync::OnceLock;
 const CAP: u32 = 2;
 
 /// libnvrtc, fetched if need be.
-fn provide() {
+pub(crate) fn provide() {
     static PROVIDED: OnceLock<()> = OnceLock::new();
     PROVIDED.get_or_init(|| {
         nvrtc::provide(nvrtc::announce).unwrap_or_else(|error| panic!("{error}"));
@@ -85,6 +86,7 @@ impl Gather {
             classes: Vec::new(),
             ranks: self.ranks,
             grid: vec![1; self.ranks as usize],
+            one_launch: false,
             threads: 64,
             block_cap: CAP,
             dtype: self.dtype,
@@ -146,7 +148,7 @@ fn read_collectives() -> Vec<Collective> {
 }
 
 /// The program of that name, moved by a protocol through slots where one is given, by so many blocks.
-fn collective(name: &str, staged: Option<Protocol>, blocks: Option<u32>) -> Collective {
+pub(crate) fn collective(name: &str, staged: Option<Protocol>, blocks: Option<u32>) -> Collective {
     let found = collectives().into_iter().find(|collective| collective.name == name);
     let mut collective = found.unwrap_or_else(|| panic!("there is no program {name}"));
     if let Some(protocol) = staged {

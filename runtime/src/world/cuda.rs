@@ -170,8 +170,8 @@ impl Devices {
     }
 
     pub(super) fn domain(&self, full: Domain) -> Domain {
-        let Devices { multicast, whole_lines, .. } = *self;
-        Domain { multicast, whole_lines, ..full }
+        let Devices { multicast, whole_lines, shared, .. } = *self;
+        Domain { multicast, whole_lines, one_device: shared, ..full }
     }
 
     pub(super) fn describe(&self) -> String {

@@ -11,6 +11,7 @@ use quadrille_compiler::ids::Rank;
 use quadrille_vgpu::Fault;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where memory lies within what each rank has of addresses: equal on every rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,7 +115,15 @@ pub(crate) trait Gpus: fmt::Debug + Send {
     /// The bytes, or what keeps them from being read: [`Fault::Uninitialized`] above all.
     fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Trouble>;
 
+    /// Copies `times` times, and waits until that is done; the mean time of one copy, where GPUs have a clock of their own.
+    fn copy(&mut self, to: u64, from: u64, bytes: u64, times: u32) -> Result<Option<Duration>, Trouble>;
+
     fn start(&self) -> Start;
+
+    /// Whether a launch by rank 0 is of all ranks.
+    fn together(&self) -> bool {
+        self.start() == Start::Together
+    }
 
     /// Whether a rank's calls can be put on a caller's stream, of a context that the caller knows or the driver is asked for:
     /// it does not know that of a default stream.

@@ -13,7 +13,7 @@ use quadrille_compiler::ids::Rank;
 use quadrille_compiler::options::Protocol;
 use quadrille_vgpu::{
     Class, ClassCount, ClockOptions, Config, Execution, Fault, Launch, Layout, LinkStatistics, Machine,
-    Module, RequestError, Status, Waits,
+    Module, Near, RequestError, Status, Waits,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +72,8 @@ impl Statistics {
 pub(crate) struct VirtualGpus {
     machine: Machine,
     ranks: u32,
+    /// Whether all ranks are on one GPU.
+    shared: bool,
     arch: Arch,
     clocked: bool,
     /// Whether waits are.
@@ -85,7 +87,7 @@ pub(crate) struct VirtualGpus {
 impl VirtualGpus {
     /// On all cores, or on one in the order of a seed.
     pub(crate) fn new(
-        ranks: u32,
+        (ranks, shared): (u32, bool),
         options: &Options,
         clock: Option<&ClockOptions>,
     ) -> Result<VirtualGpus, Error> {
@@ -98,7 +100,7 @@ impl VirtualGpus {
         let clock = clock.cloned();
         let clocked = clock.is_some();
         let config = Config {
-            ranks: ranks as usize,
+            ranks: if shared { 1 } else { ranks as usize },
             execution,
             seed,
             policy,
@@ -109,7 +111,14 @@ impl VirtualGpus {
         };
         let machine = Machine::new(config).map_err(refused)?;
         let bounded = patience.is_some();
-        Ok(VirtualGpus { machine, ranks, arch, clocked, bounded, launches: 0, launched: Vec::new() })
+        Ok(VirtualGpus { machine, ranks, shared, arch, clocked, bounded, launches: 0, launched: Vec::new() })
+    }
+}
+
+impl VirtualGpus {
+    /// The machine's rank on which a rank of the world is.
+    fn on(&self, rank: Rank) -> usize {
+        if self.shared { 0 } else { rank.0 as usize }
     }
 }
 
@@ -141,11 +150,15 @@ impl Gpus for VirtualGpus {
         label: &str,
         zeroed: bool,
     ) -> Result<u64, Error> {
-        let rank = rank.0 as usize;
+        let label = match self.shared {
+            true => labelled(label, rank),
+            false => label.to_owned(),
+        };
+        let on = self.on(rank);
         let address = if zeroed {
-            self.machine.alloc_zeroed(rank, bytes, ALIGNMENT, label)
+            self.machine.alloc_zeroed(on, bytes, ALIGNMENT, &label)
         } else {
-            self.machine.alloc(rank, bytes, ALIGNMENT, label)
+            self.machine.alloc(on, bytes, ALIGNMENT, &label)
         };
         address.map_err(refused)
     }
@@ -163,9 +176,16 @@ impl Gpus for VirtualGpus {
 
     /// A kernel that stores its code ends the run; where waits are bounded, all kernels end by themselves.
     fn alloc_status(&mut self) -> Result<Vec<u64>, Error> {
-        let mut records = Vec::new();
+        let mut records: Vec<u64> = Vec::new();
         for rank in 0..self.ranks {
-            let record = self.alloc((Rank(rank), Place(0)), StatusRecord::BYTES, "status record", true)?;
+            let record = match records.first() {
+                // A launch of all ranks finds them one after the other.
+                Some(first) if self.shared => first + u64::from(rank) * StatusRecord::BYTES,
+                _ => {
+                    let bytes = StatusRecord::BYTES * if self.shared { u64::from(self.ranks) } else { 1 };
+                    self.alloc((Rank(rank), Place(0)), bytes, "status record", true)?
+                }
+            };
             if !self.bounded {
                 self.machine.watch(record + StatusRecord::CODE_OFFSET, 4);
             }
@@ -194,8 +214,18 @@ impl Gpus for VirtualGpus {
         Ok(self.machine.read(address, bytes as usize)?)
     }
 
+    fn copy(&mut self, to: u64, from: u64, bytes: u64, _: u32) -> Result<Option<Duration>, Trouble> {
+        let bytes = self.machine.read(from, bytes as usize)?;
+        self.machine.write(to, &bytes)?;
+        Ok(None)
+    }
+
     fn start(&self) -> Start {
         Start::WhenSynchronized
+    }
+
+    fn together(&self) -> bool {
+        self.shared
     }
 
     fn admits(&self, _: Rank, _: usize, _: Option<usize>) -> Result<Option<CallProblem>, Error> {
@@ -204,8 +234,7 @@ impl Gpus for VirtualGpus {
 
     fn launch(&mut self, rank: Rank, program: &Arc<Loaded>, params: Vec<u8>, _: On) -> Result<bool, Trouble> {
         let cuda = &program.cuda;
-        let number = rank.0 as usize;
-        let blocks = cuda.grid.get(number).copied().unwrap_or(0);
+        let blocks = cuda.launch_blocks(rank);
         let Binary::Ptx(module) = &program.binary else { return Ok(false) };
         if blocks == 0 {
             return Ok(false);
@@ -214,7 +243,7 @@ impl Gpus for VirtualGpus {
             self.machine.label_lines(module, |place| program.label(place));
         }
         let launch = Launch {
-            rank: number,
+            rank: self.on(rank),
             module: module.clone(),
             kernel: cuda.entry.clone(),
             grid: [blocks, 1, 1],
@@ -278,6 +307,18 @@ impl Gpus for VirtualGpus {
     }
 
     fn abort(&mut self) {}
+}
+
+/// The label of a rank's memory where ranks share a GPU.
+fn labelled(label: &str, rank: Rank) -> String {
+    format!("{label}, rank {}", rank.0)
+}
+
+/// That rank and its label, by the machine's.
+pub(crate) fn owner<'n>(near: &'n Near) -> (Rank, &'n str) {
+    let shared =
+        near.label.rsplit_once(", rank ").and_then(|(label, rank)| Some((Rank(rank.parse().ok()?), label)));
+    shared.unwrap_or((Rank(near.rank as u32), &near.label))
 }
 
 fn refused(error: RequestError) -> Error {

@@ -6,7 +6,7 @@ use crate::cli::tensors::bound::{self, Judgement};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::RedOp;
 use quadrille_runtime::data::{Comparison, Message, Pattern};
-use quadrille_runtime::{LoadTimes, World};
+use quadrille_runtime::{LoadTimes, Session};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Where the data come from.
 #[derive(Debug)]
-pub(super) enum Data {
+pub(crate) enum Data {
     /// Small integers, whose sums are exact; other ones for each call.
     Generated { seed: u64 },
     /// The user's, of each rank; the same for every call.
@@ -23,36 +23,35 @@ pub(super) enum Data {
 
 /// Calls with equal arguments.
 #[derive(Debug)]
-pub(super) struct Calls<'a> {
-    pub(super) collective: &'a Collective,
-    pub(super) message: Message,
-    pub(super) op: RedOp,
+pub(crate) struct Calls<'a> {
+    pub(crate) collective: &'a Collective,
+    pub(crate) message: Message,
+    pub(crate) op: RedOp,
     /// How many; at least 1.
-    pub(super) total: u32,
-    pub(super) data: Data,
+    pub(crate) total: u32,
+    pub(crate) data: Data,
 }
 
 /// What the calls gave.
 #[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) load: LoadTimes,
+pub(crate) struct Ran {
+    pub(crate) load: LoadTimes,
     /// By the GPUs' own clocks where they have any, else wall time.
-    pub(super) execute: Duration,
+    pub(crate) execute: Duration,
     /// Elements compared.
-    pub(super) elements: u64,
-    pub(super) wrong: u64,
-    pub(super) wrong_calls: u32,
+    pub(crate) elements: u64,
+    pub(crate) wrong: u64,
+    pub(crate) wrong_calls: u32,
     /// Number from 1.
-    pub(super) first_wrong: Option<(u32, Compared)>,
+    pub(crate) first_wrong: Option<(u32, Compared)>,
     /// Of the last call.
-    pub(super) compared: Compared,
+    pub(crate) compared: Compared,
     /// What each rank received in the last call.
-    pub(super) outputs: Vec<Vec<u8>>,
+    pub(crate) outputs: Vec<Vec<u8>>,
 }
 
 impl Calls<'_> {
-    pub(super) fn run(&self, world: &World) -> Result<Ran, Failure> {
-        let session = world.session()?;
+    pub(crate) fn run(&self, session: &Session) -> Result<Ran, Failure> {
         let dtype = self.message.dtype;
         let mut ran = Ran {
             load: LoadTimes::default(),
@@ -85,7 +84,7 @@ impl Calls<'_> {
         Ok(ran)
     }
 
-    pub(super) fn inputs(&self, call: u32) -> Cow<'_, [Vec<u8>]> {
+    pub(crate) fn inputs(&self, call: u32) -> Cow<'_, [Vec<u8>]> {
         match &self.data {
             Data::Generated { seed } => {
                 // Any 32 bits of the seed will do.
@@ -118,7 +117,7 @@ pub(crate) enum Compared {
 
 /// In JSON.
 #[derive(Debug, Serialize)]
-pub(super) struct Described {
+pub(crate) struct Described {
     rule: &'static str,
     elements: u64,
     wrong: u64,
@@ -136,7 +135,7 @@ impl Compared {
     }
 
     /// What was compared, over all calls.
-    pub(super) fn described(&self, elements: u64, wrong: u64) -> Described {
+    pub(crate) fn described(&self, elements: u64, wrong: u64) -> Described {
         let (rule, bound_used) = match self {
             Compared::Exact(_) => ("exact", None),
             Compared::Bounded(judgement) if judgement.rounded == 0 => ("bits", None),
@@ -146,7 +145,7 @@ impl Compared {
     }
 
     /// The line that says that all is right, and what that means.
-    pub(super) fn success(&self, elements: u64, calls: u32) -> String {
+    pub(crate) fn success(&self, elements: u64, calls: u32) -> String {
         let s = if calls == 1 { "" } else { "s" };
         let all = format!("# correct: all {elements} elements of {calls} call{s}");
         match self {

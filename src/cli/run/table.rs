@@ -70,7 +70,7 @@ pub(super) struct Times {
 
 impl Times {
     pub(super) fn new(load: LoadTimes, nvrtc: Version) -> Times {
-        let LoadTimes { lower, compile, compiled, cached } = load;
+        let LoadTimes { lower, compile, compiled, cached, .. } = load;
         let (lower_ms, compile_ms) = (lower.as_secs_f64() * 1e3, compile.as_secs_f64() * 1e3);
         Times { lower_ms, compile_ms, compiled, cached, nvrtc }
     }

@@ -113,7 +113,7 @@ fn shared(
     }
     let ranks = ranks::one(collective, Some(Ranks(per_device)))?;
     let world = match options.world {
-        WorldOption::Virtual => World::virtual_gpus_with(ranks, explored(collective, options, ranks))?,
+        WorldOption::Virtual => World::virtual_shared_with(ranks, explored(collective, options, ranks))?,
         _ => World::cuda_shared_with(0, ranks, behaviour(collective, ranks))?,
     };
     Ok(Chosen { world, why })

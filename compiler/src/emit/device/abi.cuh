@@ -43,6 +43,7 @@ enum : u32 {
   STATUS_HASH
 };
 enum : u32 { STATUS_MISMATCH = 1, STATUS_TIMEOUT, STATUS_ABORTED };
+constexpr u64 STATUS_BYTES = 64;
 
 // What was waited for: a counter, whose place is its word in the region, or a line, whose place is in units of 16 bytes.
 enum : u32 { AWAITS_COUNTER, AWAITS_LINE };
@@ -63,6 +64,14 @@ struct Self {
 template <u32 RANKS>
 __device__ __forceinline__ Self alone(const Params<RANKS>& p) {
   return {p.rank, blockIdx.x, p.hash, p.status, p.abort};
+}
+
+// A launch has BLOCKS blocks of each rank, one rank after the other. Status records and abort words lie one after another.
+template <u32 BLOCKS, u32 RANKS>
+__device__ __forceinline__ Self among(const Params<RANKS>& p) {
+  const u32 rank = blockIdx.x / BLOCKS;
+  const u64 offset = rank * STATUS_BYTES;
+  return {rank, blockIdx.x % BLOCKS, p.hash, p.status + offset, p.abort == 0 ? 0 : p.abort + offset};
 }
 
 // Where counters lie: flags, then what this rank expects of them, then what it has sent.

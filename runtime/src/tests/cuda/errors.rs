@@ -335,3 +335,33 @@ fn a_window_is_there_on_every_rank_before_it_is_called_with() {
     drop((communicators, kernels, own, world));
     clean(&fake);
 }
+
+#[test]
+fn ranks_that_call_different_things_are_told_and_leave() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let ring = named("ring_all_reduce");
+    let call = |counts: [u64; 2], dtypes: [DType; 2]| {
+        let communicators = world.communicators().unwrap();
+        let each = || communicators.iter().zip(dtypes);
+        let kernels: Vec<_> = each().map(|(c, dtype)| c.load(&ring, dtype, RedOp::Sum).unwrap()).collect();
+        let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(400).unwrap()).collect();
+        for (((count, dtype), kernel), window) in counts.into_iter().zip(dtypes).zip(&kernels).zip(&windows) {
+            let bytes = count * dtype.bytes() as u64;
+            kernel.enqueue(Call::in_place(&window.slice(0..bytes).unwrap(), count)).unwrap();
+        }
+        let result = world.synchronize();
+        let ended = communicators[0].alloc(4).map(drop);
+        (result, ended)
+    };
+    for (counts, dtypes) in [([64, 60], [DType::F32; 2]), ([64, 64], [DType::F32, DType::Bf16])] {
+        let (result, ended) = call(counts, dtypes);
+        let Err(Error::Failed(failure)) = result else { panic!("{result:?}") };
+        assert!(matches!(failure.cause, Cause::Mismatch { .. }), "{failure}");
+        assert!(matches!(ended, Err(Error::Poisoned(_))), "{ended:?}");
+        // New communicators work.
+        assert!(call([64, 64], [DType::F32; 2]).0.is_ok());
+    }
+    drop(world);
+    clean(&fake);
+}

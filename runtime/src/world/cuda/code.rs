@@ -1,6 +1,9 @@
 //! What kernels are compiled to for a GPU and its driver: a cubin where the driver takes it, else PTX that says the oldest
 //! version that has its instructions.
 
+#[cfg(test)]
+mod assembled;
+
 use crate::driver::CudaError;
 use crate::nvrtc::{Arch, Features, Kind, Version};
 

@@ -193,6 +193,25 @@ impl CudaGpus {
         Ok(self.streams[peer].read(theirs, bytes)? == pattern)
     }
 
+    /// The mean time of a copy by a rank's device, of some in a row.
+    fn timed(
+        &self,
+        (to, from): (u64, u64),
+        bytes: u64,
+        rank: usize,
+        copies: u32,
+    ) -> Result<Duration, CudaError> {
+        let (stream, context) = (&self.copies[rank], &self.contexts[rank]);
+        let (start, end) = (Event::new(context)?, Event::new(context)?);
+        // Once before, as the first of its kind takes longer.
+        stream.copy(to, from, bytes)?;
+        start.record(stream)?;
+        (0..copies).try_for_each(|_| stream.copy(to, from, bytes))?;
+        end.record(stream)?;
+        stream.synchronize()?;
+        Ok(end.since(&start)? / copies)
+    }
+
     /// Writes from rank 0 to rank 1, and how fast.
     pub(super) fn measure(&mut self) -> Result<Measured, Error> {
         const SMALL: u64 = 4096;
@@ -201,28 +220,13 @@ impl CudaGpus {
             [0, 1].map(|rank| self.alloc((Rank(rank), place), LARGE, "a test of a link", true));
         let (own, theirs) = (own?, theirs?);
         let arrived = self.arrives((0, own), (1, theirs), SMALL)?;
-        let (stream, context) = (&self.streams[0], &self.contexts[0]);
-        let timed = |bytes: u64, copies: u32| -> Result<Duration, CudaError> {
-            let (start, end) = (Event::new(context)?, Event::new(context)?);
-            // Once before, as the first of its kind takes longer.
-            stream.copy(theirs, own, bytes)?;
-            start.record(stream)?;
-            (0..copies).try_for_each(|_| stream.copy(theirs, own, bytes))?;
-            end.record(stream)?;
-            stream.synchronize()?;
-            Ok(end.since(&start)? / copies)
-        };
-        let (large, latency) = (timed(LARGE, 8)?, timed(8, 64)?);
+        let ends = (theirs, own);
+        let (large, latency) = (self.timed(ends, LARGE, 0, 8)?, self.timed(ends, 8, 0, 64)?);
         Ok(Measured { arrived, bandwidth: LARGE as f64 / large.as_secs_f64() / 1e9, latency })
     }
 
     fn blocks(&self, cuda: &Cuda, rank: usize) -> u64 {
-        match self.shared {
-            true => {
-                cuda.grid.iter().map(|&blocks| u64::from(blocks)).max().unwrap_or(0) * cuda.grid.len() as u64
-            }
-            false => cuda.grid.get(rank).copied().unwrap_or(0).into(),
-        }
+        cuda.launch_blocks(Rank(rank as u32)).into()
     }
 
     /// Makes sure that a call's blocks are resident together with those of other groups' calls that run.
@@ -387,6 +391,12 @@ impl Gpus for CudaGpus {
 
     fn read(&self, address: u64, bytes: u64) -> Result<Vec<u8>, Trouble> {
         Ok(self.stream_at(address).read(address, bytes).map_err(Error::from)?)
+    }
+
+    fn copy(&mut self, to: u64, from: u64, bytes: u64, times: u32) -> Result<Option<Duration>, Trouble> {
+        // Registered memory is not the heap's.
+        let rank = self.heap.rank(from).filter(|&rank| rank < self.contexts.len()).unwrap_or(0);
+        Ok(Some(self.timed((to, from), bytes, rank, times.max(1)).map_err(Error::from)?))
     }
 
     fn start(&self) -> Start {

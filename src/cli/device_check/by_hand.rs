@@ -1,0 +1,60 @@
+//! The kernels of benches/handwritten/.
+
+use quadrille_compiler::dtype::DType;
+use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_runtime::{ByHand, Error, Kernel, LoadTimes, Session};
+
+const COMMON: &str = include_str!("../../../benches/handwritten/common.cuh");
+
+/// One of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Hand {
+    OneShot,
+    TwoShot,
+    PingPong,
+}
+
+impl Hand {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Hand::OneShot => "one_shot",
+            Hand::TwoShot => "two_shot",
+            Hand::PingPong => "ping_pong",
+        }
+    }
+
+    /// Its text for a type, bf16 or f32.
+    pub(super) fn text(self, dtype: DType) -> String {
+        let body = match self {
+            Hand::OneShot => include_str!("../../../benches/handwritten/one_shot.cu"),
+            Hand::TwoShot => include_str!("../../../benches/handwritten/two_shot.cu"),
+            Hand::PingPong => include_str!("../../../benches/handwritten/ping_pong.cu"),
+        };
+        format!("#define FLOAT {}\n{COMMON}\n{body}", u32::from(dtype == DType::F32))
+    }
+
+    fn shape(self, ranks: u32) -> Shape {
+        Shape { in_place: self == Hand::PingPong, ..Shape::new(Kind::AllReduce, ranks, 1) }
+    }
+}
+
+/// Makes a text callable by every rank of a session that calls no others. The text is a kernel's own, or one that a test
+/// has changed.
+pub(super) fn load(
+    session: &Session,
+    hand: Hand,
+    text: &str,
+    (blocks, threads): (u32, u32),
+    dtype: DType,
+) -> Result<(Vec<Kernel>, LoadTimes), Error> {
+    let all = session.communicators();
+    let shape = hand.shape(all.len() as u32);
+    let kernel = ByHand { name: hand.name(), text, shape, blocks, threads, dtype };
+    let (mut kernels, mut times) = (Vec::new(), LoadTimes::default());
+    for communicator in all {
+        let (kernel, took) = communicator.load_by_hand(&kernel)?;
+        kernels.push(kernel);
+        times += took;
+    }
+    Ok((kernels, times))
+}

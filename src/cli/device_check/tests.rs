@@ -1,0 +1,172 @@
+//! The kernels by hand under the memory model, and that what is wrong is told.
+
+use super::budget::Budget;
+use super::buffers::{self, Buffers, Data};
+use super::by_hand::{self, Hand};
+use super::place::Place;
+use super::report::{Report, Verdict};
+use super::timings::{self, Contender};
+use super::{Context, Scale};
+use crate::cli::output::{Format, Output};
+use quadrille_compiler::dtype::DType;
+use quadrille_runtime::{Call, Check, Error, Options, World, nvrtc};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// libnvrtc, fetched if need be.
+fn provide() {
+    static PROVIDED: OnceLock<()> = OnceLock::new();
+    PROVIDED.get_or_init(|| {
+        nvrtc::provide(nvrtc::announce).unwrap_or_else(|error| panic!("{error}"));
+    });
+}
+
+/// Virtual GPUs under the memory model.
+fn checked(ranks: u32, seed: u64) -> World {
+    provide();
+    let options = Options { check: Some(Check::default()), seed: Some(seed), ..Options::default() };
+    World::virtual_gpus_with(ranks, options).unwrap()
+}
+
+/// Calls of these sizes in elements, back to back on the same buffers; wrong elements of the last one of each size.
+fn calls(world: &World, hand: Hand, text: &str, dtype: DType, counts: &[u64]) -> Result<u64, Error> {
+    let session = world.session()?;
+    let (kernels, _) = by_hand::load(&session, hand, text, (2, 64), dtype)?;
+    let element = dtype.bytes() as u64;
+    let largest = counts.iter().max().copied().unwrap_or(0) * element;
+    let all = Buffers::new(&session, largest, dtype)?;
+    let mut wrong = 0;
+    for (&count, shift) in counts.iter().zip(0..) {
+        let data = Data::new(world.ranks(), dtype, count * element, shift);
+        let view = all.first(count * element)?;
+        view.fill(&data)?;
+        view.clear()?;
+        (0..3).try_for_each(|_| view.enqueue(&kernels))?;
+        world.synchronize()?;
+        wrong += view.wrong(&data)?;
+    }
+    Ok(wrong)
+}
+
+#[test]
+fn kernels_by_hand_are_exact_and_do_not_race() {
+    let counts = [0, 1, 1003, 8, 4099];
+    for ranks in [2, 3, 8] {
+        for hand in [Hand::OneShot, Hand::TwoShot] {
+            for dtype in [DType::Bf16, DType::F32] {
+                let counts = if ranks == 8 { &counts[..3] } else { &counts[..] };
+                let wrong = calls(&checked(ranks, 1), hand, &hand.text(dtype), dtype, counts);
+                assert_eq!(wrong.unwrap_or_else(|error| panic!("{error}")), 0, "{hand:?} {ranks} {dtype}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_kernel_by_hand_without_its_order_races() {
+    // Each is one instruction, or one line, of the text.
+    for (from, to) in [
+        ("st.release.sys.global.u64", "st.relaxed.sys.global.u64"),
+        ("ld.acquire.sys.global.u64", "ld.relaxed.sys.global.u64"),
+        ("  meet(p, 0, rank, block, call);\n", ""),
+        ("  meet(p, 1, rank, block, call);\n", ""),
+    ] {
+        let text = Hand::TwoShot.text(DType::Bf16);
+        assert!(text.contains(from), "{from}");
+        let found = (0..4).find_map(|seed| {
+            let ran = calls(&checked(2, seed), Hand::TwoShot, &text.replace(from, to), DType::Bf16, &[1003]);
+            // Without the first meeting, a rank may read what has not been computed, or never will be.
+            ran.map_or_else(|error| Some(error.to_string()), |wrong| (wrong > 0).then(|| "wrong".to_owned()))
+        });
+        assert!(found.is_some(), "nobody notices {to:?} for {from:?}");
+    }
+}
+
+#[test]
+fn a_signal_goes_there_and_back() {
+    let world = checked(3, 0);
+    let session = world.session().unwrap();
+    let text = Hand::PingPong.text(DType::F32);
+    let (kernels, times) = by_hand::load(&session, Hand::PingPong, &text, (1, 32), DType::F32).unwrap();
+    assert!(times.compiled == 1 && times.load > Duration::ZERO && times.load <= times.compile);
+    let windows = buffers::windows(&session, 4 * 7).unwrap();
+    for _ in 0..2 {
+        for (kernel, window) in kernels.iter().zip(&windows) {
+            kernel.enqueue(Call::in_place(window, 7)).unwrap();
+        }
+    }
+    let statistics = world.synchronize_measured().unwrap();
+    let stored = |rank, peer| {
+        let mut links = statistics.links.iter();
+        links.find(|link| (link.rank.0, link.peer.0) == (rank, peer)).map(|link| link.bytes_stored)
+    };
+    assert_eq!([stored(0, 1), stored(1, 0), stored(0, 2)], [Some(2 * 7 * 8), Some(2 * 7 * 8), None]);
+}
+
+#[test]
+fn a_kernel_by_hand_has_no_more_blocks_than_the_world_admits() {
+    provide();
+    let world = World::virtual_gpus(2).unwrap();
+    let session = world.session().unwrap();
+    let text = Hand::OneShot.text(DType::F32);
+    for blocks in [0, 33] {
+        let refused = by_hand::load(&session, Hand::OneShot, &text, (blocks, 32), DType::F32);
+        assert!(matches!(refused, Err(Error::BlockCap { most: 32, .. })), "{refused:?}");
+    }
+}
+
+fn context() -> Context<'static> {
+    let budget = Budget::new(Duration::from_secs(600));
+    Context { place: Place::Virtual, ranks: &[2], only: &[], scale: Scale::VIRTUAL, budget }
+}
+
+/// A contender that runs a text of two-shot.
+fn contender(world: &World, text: &str) -> Contender {
+    let session = world.session().unwrap();
+    let (kernels, _) = by_hand::load(&session, Hand::TwoShot, text, (1, 64), DType::Bf16).unwrap();
+    Contender::new(&session, kernels, 4096).unwrap()
+}
+
+#[test]
+fn a_kernel_with_wrong_results_fails_the_timings() {
+    provide();
+    let world = World::virtual_gpus(2).unwrap();
+    let right = Hand::TwoShot.text(DType::Bf16);
+    let wrong = right.replace("low += __uint_as_float(in[r] << 16);", "low = __uint_as_float(in[r] << 16);");
+    assert_ne!(right, wrong);
+    let (right, wrong) = (contender(&world, &right), contender(&world, &wrong));
+    let mut out = Output::new(Format::Json, "device-check");
+    for (pair, verdict) in [
+        ([&right, &right], Verdict::Ok),
+        ([&right, &wrong], Verdict::Failed),
+        ([&wrong, &right], Verdict::Failed),
+    ] {
+        let mut report = Report::new("", Duration::ZERO);
+        report.begin("timings", Place::Virtual);
+        let row = timings::row(&world, &context(), "two_shot", pair, 1024).unwrap();
+        assert!(
+            row.ratio > 0.0 && row.ours.least_us <= row.ours.time_us && row.ours.time_us <= row.ours.most_us
+        );
+        timings::judged(row, &mut report);
+        report.end(&mut out);
+        assert_eq!(report.outcomes[0].verdict, verdict, "{:?}", report.outcomes);
+        assert_eq!(report.failed().is_empty(), verdict == Verdict::Ok);
+    }
+}
+
+#[test]
+fn a_part_that_cannot_begin_fails_or_is_skipped_and_the_report_goes_on() {
+    let mut out = Output::new(Format::Json, "device-check");
+    let mut report = Report::new("", Duration::ZERO);
+    report.begin("examples", Place::Virtual);
+    report.leave(3);
+    report.end(&mut out);
+    report.begin("mixed", Place::Virtual);
+    (0..20).for_each(|i| report.fail(i));
+    report.good(1);
+    report.end(&mut out);
+    let [first, second] = &report.outcomes[..] else { panic!("{:?}", report.outcomes) };
+    assert_eq!((first.verdict, first.left, &*first.skipped[0].what), (Verdict::Skipped, 3, "all"));
+    assert_eq!((second.verdict, second.bad, second.problems.len()), (Verdict::Failed, 20, 8));
+    assert_eq!(report.failed(), ["mixed (virtual)"]);
+}
