@@ -1,6 +1,7 @@
 //! What is refused, what fails, and what is left of it.
 
 use super::{cache, calls, clean, named, options, provide, world};
+use crate::communicator::Communicator;
 use crate::driver::CudaError;
 use crate::driver::api::symbol;
 use crate::driver::fake::{Fake, Setting};
@@ -193,11 +194,14 @@ fn ranks_that_call_different_things_are_told_and_leave() {
     let ring = named("ring_all_reduce");
     let call = |counts: [u64; 2], dtypes: [DType; 2]| {
         let communicators = world.communicators().unwrap();
-        for (communicator, (count, dtype)) in communicators.iter().zip(counts.into_iter().zip(dtypes)) {
+        let made = |(communicator, dtype): (&Communicator, DType)| {
             let kernel = communicator.load(&ring, dtype, RedOp::Sum).unwrap();
-            let window = communicator.alloc_zeroed(400).unwrap();
-            let bytes = count * dtype.bytes() as u64;
-            kernel.enqueue(Call::in_place(&window.slice(0..bytes).unwrap(), count)).unwrap();
+            (kernel, communicator.alloc_zeroed(400).unwrap())
+        };
+        let made: Vec<_> = communicators.iter().zip(dtypes).map(made).collect();
+        for ((kernel, window), (count, dtype)) in made.iter().zip(counts.into_iter().zip(dtypes)) {
+            let window = window.slice(0..count * dtype.bytes() as u64).unwrap();
+            kernel.enqueue(Call::in_place(&window, count)).unwrap();
         }
         let result = world.synchronize();
         let ended = communicators[0].alloc(4).map(drop);
