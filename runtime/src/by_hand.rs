@@ -49,12 +49,13 @@ impl Communicator {
         let mut cache = shared.cache();
         let mut state = shared.lock();
         state.quiet("load a kernel")?;
-        let one_launch = u32::from(state.gpus.start() == Start::Together);
+        let one_launch = state.gpus.start() == Start::Together;
         let entry = format!("by_hand_{name}");
         let ranks = shared.ranks();
         let definitions = format!(
             "#define ENTRY {entry}\n#define RANKS {ranks}\n#define BLOCKS {blocks}\n#define THREADS {threads}\n\
-             #define ONE_LAUNCH {one_launch}\n"
+             #define ONE_LAUNCH {}\n",
+            u32::from(one_launch)
         );
         let cuda = Cuda {
             entry,
@@ -64,6 +65,7 @@ impl Communicator {
             grid: vec![blocks; ranks as usize],
             threads,
             block_cap: most,
+            one_launch,
             staged: false,
             multicast: false,
             reaches_peers: true,
