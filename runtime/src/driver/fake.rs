@@ -213,6 +213,11 @@ impl Fake {
         self.state().violations.clone()
     }
 
+    /// Whether a kernel has been launched and has not ended.
+    pub(crate) fn runs(&self) -> bool {
+        self.state().is_pending()
+    }
+
     /// What went wrong in a kernel.
     pub(crate) fn fault(&self) -> Option<Fault> {
         self.state().fault.clone()
