@@ -3,7 +3,6 @@
 use crate::communicator::Communicator;
 use crate::error::Error;
 use crate::kernel::{Kernel, LoadTimes};
-use crate::world::Start;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kind::Shape;
@@ -49,12 +48,13 @@ impl Communicator {
         let mut cache = shared.cache();
         let mut state = shared.lock();
         state.quiet("load a kernel")?;
-        let one_launch = u32::from(state.gpus.start() == Start::Together);
+        let one_launch = state.gpus.together();
         let entry = format!("by_hand_{name}");
         let ranks = shared.ranks();
         let definitions = format!(
             "#define ENTRY {entry}\n#define RANKS {ranks}\n#define BLOCKS {blocks}\n#define THREADS {threads}\n\
-             #define ONE_LAUNCH {one_launch}\n"
+             #define ONE_LAUNCH {}\n",
+            u32::from(one_launch)
         );
         let cuda = Cuda {
             entry,
@@ -62,6 +62,7 @@ impl Communicator {
             text: definitions + text,
             ranks,
             grid: vec![blocks; ranks as usize],
+            one_launch,
             threads,
             block_cap: most,
             staged: false,
