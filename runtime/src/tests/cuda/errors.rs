@@ -1,7 +1,6 @@
 //! What is refused, what fails, and what is left of it.
 
 use super::{cache, calls, clean, named, options, provide, world};
-use crate::communicator::Communicator;
 use crate::driver::CudaError;
 use crate::driver::api::symbol;
 use crate::driver::fake::{Fake, Setting};
