@@ -3,7 +3,6 @@
 use crate::communicator::Communicator;
 use crate::error::Error;
 use crate::kernel::{Kernel, LoadTimes};
-use crate::world::Start;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kind::Shape;
@@ -49,7 +48,7 @@ impl Communicator {
         let mut cache = shared.cache();
         let mut state = shared.lock();
         state.quiet("load a kernel")?;
-        let one_launch = state.gpus.start() == Start::Together;
+        let one_launch = state.gpus.together();
         let entry = format!("by_hand_{name}");
         let ranks = shared.ranks();
         let definitions = format!(
@@ -63,9 +62,9 @@ impl Communicator {
             text: definitions + text,
             ranks,
             grid: vec![blocks; ranks as usize],
+            one_launch,
             threads,
             block_cap: most,
-            one_launch,
             staged: false,
             multicast: false,
             reaches_peers: true,

@@ -197,7 +197,9 @@ pub(crate) fn device_check(check: &DeviceCheck, out: &mut Output) -> Result<(), 
     let nvrtc = nvrtc::provide(nvrtc::announce)?;
     let mut report = Report::new(clock, check.budget);
     machine::describe(check.world == WorldOption::Virtual, &nvrtc, &mut report, out);
-    for &place in &places {
+    for (&place, left) in places.iter().zip((1..=places.len()).rev()) {
+        // Every place has its part of the time.
+        let budget = budget.part(1.0 / left as f64);
         for part in Part::ALL.into_iter().filter(|part| check.parts.contains(part)) {
             let context =
                 Context { place, ranks: &ranks, only: &check.only, scale, budget: budget.part(part.share()) };

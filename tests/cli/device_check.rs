@@ -7,21 +7,27 @@ use std::process::{Command, Stdio};
 
 const PARTS: [&str; 6] = ["graph", "mixed", "signals", "copies", "timings", "examples"];
 
-fn part<'a>(json: &'a Value, name: &str) -> &'a Value {
-    json["parts"].as_array().unwrap().iter().find(|part| part["part"] == name).unwrap()
+const PLACES: [&str; 2] = ["one vGPU", "vGPU each"];
+
+fn part<'a>(json: &'a Value, name: &str, place: &str) -> &'a Value {
+    let mut parts = json["parts"].as_array().unwrap().iter();
+    parts.find(|part| part["part"] == name && part["place"] == place).unwrap()
 }
 
 #[test]
 fn every_part_is_carried_out_on_virtual_gpus() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("check.json");
-    let arguments = format!("device-check --world virtual --ranks 2 --budget 40s --json {}", file.display());
-    let ran = line(&arguments).succeeds();
-    for words in ["no GPU's results", "FAILED", "ratio", "by hand", "signal, virtual", "copy by the driver"] {
+    let names = "ring_all_reduce,two_shot_all_reduce,multimem_all_gather";
+    let arguments = "device-check --world virtual --ranks 2 --budget 90s";
+    let ran = line(&format!("{arguments} --only {names} --json {}", file.display())).succeeds();
+    for words in ["no GPU's results", "FAILED", "ratio", "by hand", "signal, vGPU each", "copy by the driver"]
+    {
         assert_eq!(ran.stdout.contains(words), words != "FAILED", "{words} in {ran:#?}");
     }
-    for (part, row) in PARTS.iter().zip(ran.stdout.lines().skip(3)) {
-        assert!(row.starts_with(part) && row.contains(" ok "), "{row}");
+    for (part, place) in PLACES.iter().flat_map(|place| PARTS.map(|part| (part, place))) {
+        let mut rows = ran.stdout.lines().filter(|row| row.starts_with(part) && row.contains(place));
+        assert!(rows.next().is_some_and(|row| row.contains(" ok ")), "{part} {place} in {ran:#?}");
     }
     let json: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
     let mut whole = json.clone();
@@ -29,14 +35,19 @@ fn every_part_is_carried_out_on_virtual_gpus() {
         (0.into(), Value::Array(Vec::new()), Value::Null);
     super::schema::check(&whole).unwrap_or_else(|error| panic!("{error}"));
     assert!(json["machine"]["virtual"] == true && json["clock"].as_str().unwrap().contains("no GPU's"));
-    let counts = |name| [&part(&json, name)["good"], &part(&json, name)["left"]].map(|n| n.as_u64().unwrap());
-    assert_eq!(["graph", "mixed", "copies"].map(counts), [[20, 0], [50, 0], [2, 0]]);
-    // Of each example four calls in two types, unless the time is up.
-    let [checked, left] = counts("examples");
-    assert_eq!(checked / 8 * 8 / 4 + left, 72, "{json:#}");
+    for place in PLACES {
+        // Of each example four calls in two types; ranks on one GPU have no switch.
+        let switch = place == "vGPU each";
+        let counts =
+            ["graph", "mixed", "copies", "examples"].map(|name| part(&json, name, place)["good"].as_u64());
+        assert_eq!(counts, [20, 50, 2, if switch { 24 } else { 16 }].map(Some), "{json:#}");
+        let refused = &part(&json, "examples", place)["skipped"];
+        assert_eq!(refused.as_array().unwrap().is_empty(), switch, "{refused}");
+        assert!(switch || refused[0]["what"] == "multimem_all_gather on 2 ranks", "{refused}");
+    }
     let timings = json["timings"].as_array().unwrap();
-    // Two algorithms, two grids, two sizes.
-    assert_eq!(timings.len(), 8);
+    // Two places, two algorithms, two grids, two sizes.
+    assert_eq!(timings.len(), 16);
     for row in timings {
         let number = |name: &str| row[name].as_f64().unwrap();
         let (ours, by_hand) =
@@ -45,14 +56,17 @@ fn every_part_is_carried_out_on_virtual_gpus() {
         assert_eq!((&row["ours"]["wrong"], &row["by_hand"]["wrong"]), (&0.into(), &0.into()), "{row}");
     }
     assert!(json["signals"][0]["hop_us"].as_f64().unwrap() > 0.0);
-    assert_eq!(json["kernels"].as_array().unwrap().len(), 8);
+    assert_eq!(json["kernels"].as_array().unwrap().len(), 16);
 }
 
 #[test]
 fn what_does_not_fit_into_the_budget_is_told() {
     let json = line("device-check --world virtual --ranks 2 --budget 0s --format json").succeeds().json();
     let parts = json["parts"].as_array().unwrap();
-    assert_eq!(parts.iter().map(|part| part["part"].as_str().unwrap()).collect::<Vec<_>>(), PARTS);
+    assert_eq!(
+        parts.iter().map(|part| part["part"].as_str().unwrap()).collect::<Vec<_>>(),
+        [PARTS, PARTS].concat()
+    );
     for part in parts {
         assert_eq!(
             (&part["verdict"], &part["skipped"][0]["why"]),
@@ -70,11 +84,14 @@ fn an_example_with_wrong_results_fails_the_check_and_the_rest_goes_on() {
     let ran = with_cache(cache.path(), &format!("{examples},ring_all_gather --format json"));
     assert_eq!(ran.status, 1, "{ran:#?}");
     let json = ran.json();
-    let part = part(&json, "examples");
+    let part = part(&json, "examples", "vGPU each");
     assert_eq!((&part["verdict"], &part["bad"], &part["good"]), (&"failed".into(), &2.into(), &8.into()));
     let problem = part["problems"][0].as_str().unwrap();
     assert!(problem.contains("two_shot_all_reduce on 2 ranks") && problem.contains("are wrong"), "{problem}");
-    assert!(json["error"]["message"].as_str().unwrap().contains("examples (virtual)"), "{json:#}");
+    assert!(
+        json["error"]["message"].as_str().unwrap().contains("examples (one vGPU), examples (vGPU each)"),
+        "{json:#}"
+    );
 }
 
 #[test]
@@ -107,7 +124,7 @@ fn the_script_passes_its_options_on() {
     let binary = env!("CARGO_BIN_EXE_quadrille");
     let ran = run(&[binary, "--world", "virtual", "--parts", "copies", "--budget", "9s"]).succeeds();
     assert!(
-        ran.stdout.contains("memcheck: skipped") && ran.stdout.contains("\ncopies    virtual    ok"),
+        ran.stdout.contains("memcheck: skipped") && ran.stdout.contains("\ncopies    vGPU each  ok"),
         "{ran:#?}"
     );
     assert_eq!(run(&["/none"]).status, 2);

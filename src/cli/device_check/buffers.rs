@@ -42,7 +42,12 @@ pub(super) struct Buffers {
 impl Buffers {
     /// Of so many bytes each.
     pub(super) fn new(session: &Session, bytes: u64, dtype: DType) -> Result<Buffers, Error> {
-        Ok(Buffers { inputs: windows(session, bytes)?, outputs: windows(session, bytes)?, dtype })
+        Ok(Buffers::of(windows(session, bytes)?, windows(session, bytes)?, dtype))
+    }
+
+    /// These windows, one a rank.
+    pub(super) fn of(inputs: Vec<Window>, outputs: Vec<Window>, dtype: DType) -> Buffers {
+        Buffers { inputs, outputs, dtype }
     }
 
     /// The first bytes of them.

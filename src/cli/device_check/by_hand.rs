@@ -30,12 +30,17 @@ impl Hand {
             Hand::TwoShot => include_str!("../../../benches/handwritten/two_shot.cu"),
             Hand::PingPong => include_str!("../../../benches/handwritten/ping_pong.cu"),
         };
-        format!("#define FLOAT {}\n{COMMON}\n{body}", u32::from(dtype == DType::F32))
+        self::text(body, dtype)
     }
 
     fn shape(self, ranks: u32) -> Shape {
         Shape { in_place: self == Hand::PingPong, ..Shape::new(Kind::AllReduce, ranks, 1) }
     }
+}
+
+/// What kernels share, for a type, and one of them.
+pub(super) fn text(body: &str, dtype: DType) -> String {
+    format!("#define FLOAT {}\n{COMMON}\n{body}", u32::from(dtype == DType::F32))
 }
 
 /// Makes a text callable by every rank of a session that calls no others. The text is a kernel's own, or one that a test

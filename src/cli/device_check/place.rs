@@ -1,6 +1,6 @@
 //! On which GPUs the ranks run.
 
-use quadrille_runtime::{CudaError, Error, Options, World, gpus};
+use quadrille_runtime::{CudaError, Error, World, gpus};
 
 /// How ranks lie on GPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,8 +9,10 @@ pub(super) enum Place {
     Shared,
     /// One a GPU.
     Each,
+    /// All on one virtual GPU, in one launch.
+    VirtualShared,
     /// One a virtual GPU.
-    Virtual,
+    VirtualEach,
 }
 
 /// Those that this machine has.
@@ -25,14 +27,15 @@ pub(super) fn cuda() -> Result<Vec<Place>, Error> {
 
 impl Place {
     pub(super) fn virtual_ones() -> Vec<Place> {
-        vec![Place::Virtual]
+        vec![Place::VirtualShared, Place::VirtualEach]
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Place::Shared => "one GPU",
-            Place::Each => "a GPU each",
-            Place::Virtual => "virtual",
+            Place::Each => "GPU each",
+            Place::VirtualShared => "one vGPU",
+            Place::VirtualEach => "vGPU each",
         }
     }
 
@@ -50,7 +53,8 @@ impl Place {
                 }
                 World::cuda(&(0..ranks).collect::<Vec<_>>())
             }
-            Place::Virtual => World::virtual_gpus_with(ranks, Options::default()),
+            Place::VirtualShared => World::virtual_shared(ranks),
+            Place::VirtualEach => World::virtual_gpus(ranks),
         }
     }
 

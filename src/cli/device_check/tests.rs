@@ -21,29 +21,56 @@ fn provide() {
     });
 }
 
-/// Virtual GPUs under the memory model.
-fn checked(ranks: u32, seed: u64) -> World {
+/// Virtual GPUs under the memory model: one for all ranks, or one a rank.
+fn checked(shared: bool, ranks: u32, seed: u64) -> World {
     provide();
     let options = Options { check: Some(Check::default()), seed: Some(seed), ..Options::default() };
-    World::virtual_gpus_with(ranks, options).unwrap()
+    let world = if shared {
+        World::virtual_shared_with(ranks, options)
+    } else {
+        World::virtual_gpus_with(ranks, options)
+    };
+    world.unwrap()
 }
 
-/// Calls of these sizes in elements, back to back on the same buffers; wrong elements of the last one of each size.
+/// What stores the input before a call, and takes the result after it: each rank by itself.
+const COPY: &str = "
+KERNEL {
+  const u32 rank = own_rank(p);
+  Element* to = reinterpret_cast<Element*>(p.output[rank]);
+  const Element* from = reinterpret_cast<const Element*>(p.input[rank]);
+  for (u64 i = u64(own_block()) * THREADS + threadIdx.x; i < p.count; i += u64(BLOCKS) * THREADS) to[i] = from[i];
+}
+";
+
+/// Calls of these sizes in elements, three of each back to back on the same buffers, among kernels that store inputs and take
+/// results; wrong elements.
 fn calls(world: &World, hand: Hand, text: &str, dtype: DType, counts: &[u64]) -> Result<u64, Error> {
     let session = world.session()?;
-    let (kernels, _) = by_hand::load(&session, hand, text, (2, 64), dtype)?;
+    let grid = (2, 64);
+    let (kernels, _) = by_hand::load(&session, hand, text, grid, dtype)?;
+    let (copies, _) = by_hand::load(&session, hand, &by_hand::text(COPY, dtype), grid, dtype)?;
     let element = dtype.bytes() as u64;
-    let largest = counts.iter().max().copied().unwrap_or(0) * element;
-    let all = Buffers::new(&session, largest, dtype)?;
     let mut wrong = 0;
     for (&count, shift) in counts.iter().zip(0..) {
-        let data = Data::new(world.ranks(), dtype, count * element, shift);
-        let view = all.first(count * element)?;
-        view.fill(&data)?;
-        view.clear()?;
-        (0..3).try_for_each(|_| view.enqueue(&kernels))?;
+        let bytes = count * element;
+        let data = Data::new(world.ranks(), dtype, bytes, shift);
+        let windows = || buffers::windows(&session, bytes);
+        let (staging, input, output) = (windows()?, windows()?, windows()?);
+        let before = Buffers::of(staging, input.clone(), dtype);
+        let call = Buffers::of(input, output.clone(), dtype);
+        let after =
+            [windows()?, windows()?, windows()?].map(|result| Buffers::of(output.clone(), result, dtype));
+        before.fill(&data)?;
+        for after in &after {
+            before.enqueue(&copies)?;
+            call.enqueue(&kernels)?;
+            after.enqueue(&copies)?;
+        }
         world.synchronize()?;
-        wrong += view.wrong(&data)?;
+        for after in &after {
+            wrong += after.wrong(&data)?;
+        }
     }
     Ok(wrong)
 }
@@ -55,8 +82,11 @@ fn kernels_by_hand_are_exact_and_do_not_race() {
         for hand in [Hand::OneShot, Hand::TwoShot] {
             for dtype in [DType::Bf16, DType::F32] {
                 let counts = if ranks == 8 { &counts[..3] } else { &counts[..] };
-                let wrong = calls(&checked(ranks, 1), hand, &hand.text(dtype), dtype, counts);
-                assert_eq!(wrong.unwrap_or_else(|error| panic!("{error}")), 0, "{hand:?} {ranks} {dtype}");
+                for shared in [false, true] {
+                    let wrong = calls(&checked(shared, ranks, 1), hand, &hand.text(dtype), dtype, counts);
+                    let wrong = wrong.unwrap_or_else(|error| panic!("{error}"));
+                    assert_eq!(wrong, 0, "{hand:?} {ranks} {dtype}, shared: {shared}");
+                }
             }
         }
     }
@@ -71,20 +101,25 @@ fn a_kernel_by_hand_without_its_order_races() {
         ("  meet(p, 0, rank, block, call);\n", ""),
         ("  meet(p, 1, rank, block, call);\n", ""),
     ] {
-        let text = Hand::TwoShot.text(DType::Bf16);
-        assert!(text.contains(from), "{from}");
-        let found = (0..4).find_map(|seed| {
-            let ran = calls(&checked(2, seed), Hand::TwoShot, &text.replace(from, to), DType::Bf16, &[1003]);
-            // Without the first meeting, a rank may read what has not been computed, or never will be.
-            ran.map_or_else(|error| Some(error.to_string()), |wrong| (wrong > 0).then(|| "wrong".to_owned()))
-        });
-        assert!(found.is_some(), "nobody notices {to:?} for {from:?}");
+        for (hand, shared) in [(Hand::OneShot, false), (Hand::TwoShot, false), (Hand::TwoShot, true)] {
+            let text = hand.text(DType::Bf16);
+            assert!(text.contains(from), "{from}");
+            let text = text.replace(from, to);
+            let found = (0..4).find_map(|seed| {
+                match calls(&checked(shared, 2, seed), hand, &text, DType::Bf16, &[1003]) {
+                    Err(error) => Some(error.to_string()),
+                    Ok(_) => None,
+                }
+            });
+            let found = found.unwrap_or_else(|| panic!("{hand:?}: nobody notices {to:?} for {from:?}"));
+            assert!(found.contains("race") || found.contains("not ordered"), "{found}");
+        }
     }
 }
 
 #[test]
 fn a_signal_goes_there_and_back() {
-    let world = checked(3, 0);
+    let world = checked(false, 3, 0);
     let session = world.session().unwrap();
     let text = Hand::PingPong.text(DType::F32);
     let (kernels, times) = by_hand::load(&session, Hand::PingPong, &text, (1, 32), DType::F32).unwrap();
@@ -117,7 +152,7 @@ fn a_kernel_by_hand_has_no_more_blocks_than_the_world_admits() {
 
 fn context() -> Context<'static> {
     let budget = Budget::new(Duration::from_secs(600));
-    Context { place: Place::Virtual, ranks: &[2], only: &[], scale: Scale::VIRTUAL, budget }
+    Context { place: Place::VirtualEach, ranks: &[2], only: &[], scale: Scale::VIRTUAL, budget }
 }
 
 /// A contender that runs a text of two-shot.
@@ -142,7 +177,7 @@ fn a_kernel_with_wrong_results_fails_the_timings() {
         ([&wrong, &right], Verdict::Failed),
     ] {
         let mut report = Report::new("", Duration::ZERO);
-        report.begin("timings", Place::Virtual);
+        report.begin("timings", Place::VirtualEach);
         let row = timings::row(&world, &context(), "two_shot", pair, 1024).unwrap();
         assert!(
             row.ratio > 0.0 && row.ours.least_us <= row.ours.time_us && row.ours.time_us <= row.ours.most_us
@@ -158,15 +193,15 @@ fn a_kernel_with_wrong_results_fails_the_timings() {
 fn a_part_that_cannot_begin_fails_or_is_skipped_and_the_report_goes_on() {
     let mut out = Output::new(Format::Json, "device-check");
     let mut report = Report::new("", Duration::ZERO);
-    report.begin("examples", Place::Virtual);
+    report.begin("examples", Place::VirtualEach);
     report.leave(3);
     report.end(&mut out);
-    report.begin("mixed", Place::Virtual);
+    report.begin("mixed", Place::VirtualEach);
     (0..20).for_each(|i| report.fail(i));
     report.good(1);
     report.end(&mut out);
     let [first, second] = &report.outcomes[..] else { panic!("{:?}", report.outcomes) };
     assert_eq!((first.verdict, first.left, &*first.skipped[0].what), (Verdict::Skipped, 3, "all"));
     assert_eq!((second.verdict, second.bad, second.problems.len()), (Verdict::Failed, 20, 8));
-    assert_eq!(report.failed(), ["mixed (virtual)"]);
+    assert_eq!(report.failed(), ["mixed (vGPU each)"]);
 }

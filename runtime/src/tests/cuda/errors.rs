@@ -1,7 +1,6 @@
 //! What is refused, what fails, and what is left of it.
 
 use super::{cache, calls, clean, named, options, provide, world};
-use crate::communicator::Communicator;
 use crate::driver::CudaError;
 use crate::driver::api::symbol;
 use crate::driver::fake::{Fake, Setting};
@@ -180,6 +179,21 @@ fn a_world_may_end_while_calls_run() {
 }
 
 #[test]
+fn a_world_may_end_while_a_call_waits_for_a_rank_that_never_comes() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let communicators = world.communicators().unwrap();
+    let ring = named("ring_all_reduce");
+    let kernels: Vec<_> =
+        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
+    kernels[0].enqueue(Call::in_place(&windows[0], 10)).unwrap();
+    // Its kernel is told to leave.
+    drop((communicators, windows, kernels, world));
+    clean(&fake);
+}
+
+#[test]
 fn a_fault_of_a_kernel_ends_the_communicators() {
     let fake = Fake::new(2);
     let world = world(&fake, 2);
@@ -344,14 +358,12 @@ fn ranks_that_call_different_things_are_told_and_leave() {
     let ring = named("ring_all_reduce");
     let call = |counts: [u64; 2], dtypes: [DType; 2]| {
         let communicators = world.communicators().unwrap();
-        let made = |(communicator, dtype): (&Communicator, DType)| {
-            let kernel = communicator.load(&ring, dtype, RedOp::Sum).unwrap();
-            (kernel, communicator.alloc_zeroed(400).unwrap())
-        };
-        let made: Vec<_> = communicators.iter().zip(dtypes).map(made).collect();
-        for ((kernel, window), (count, dtype)) in made.iter().zip(counts.into_iter().zip(dtypes)) {
-            let window = window.slice(0..count * dtype.bytes() as u64).unwrap();
-            kernel.enqueue(Call::in_place(&window, count)).unwrap();
+        let each = || communicators.iter().zip(dtypes);
+        let kernels: Vec<_> = each().map(|(c, dtype)| c.load(&ring, dtype, RedOp::Sum).unwrap()).collect();
+        let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(400).unwrap()).collect();
+        for (((count, dtype), kernel), window) in counts.into_iter().zip(dtypes).zip(&kernels).zip(&windows) {
+            let bytes = count * dtype.bytes() as u64;
+            kernel.enqueue(Call::in_place(&window.slice(0..bytes).unwrap(), count)).unwrap();
         }
         let result = world.synchronize();
         let ended = communicators[0].alloc(4).map(drop);

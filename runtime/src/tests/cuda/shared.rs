@@ -2,9 +2,9 @@
 
 use super::{calls, clean, named, options, staged};
 use crate::communicator::Window;
-use crate::driver::CudaError;
 use crate::driver::api::symbol;
 use crate::driver::fake::Fake;
+use crate::driver::{Context, CudaError, Device, Stream};
 use crate::error::{CallProblem, Error};
 use crate::kernel::Kernel;
 use crate::launch::Call;
@@ -109,6 +109,26 @@ fn ranks_of_one_launch_have_to_call_the_same() {
     world.synchronize().unwrap();
     assert!(windows.iter().all(|window| window.read().unwrap() == bytes(2.0)));
     drop((kernels, windows, short, world));
+    clean(&fake);
+}
+
+#[test]
+fn ranks_of_one_launch_have_to_use_one_stream() {
+    let fake = Fake::new(1);
+    let world = world(&fake, 2);
+    let (kernels, windows) = ring(&world);
+    let driver = fake.driver();
+    let context = Context::new(&Device::new(&driver, 0).unwrap()).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    let raw = Some(stream.raw() as usize);
+    kernels[0].enqueue_with(Call::in_place(&windows[0], 100), raw).unwrap();
+    let result = kernels[1].enqueue(Call::in_place(&windows[1], 100));
+    let Err(Error::Call { problems, .. }) = result else { panic!("{result:?}") };
+    assert!(matches!(problems[..], [CallProblem::OtherStream { peer: Rank(1) }]), "{problems:?}");
+    kernels[1].enqueue_with(Call::in_place(&windows[1], 100), raw).unwrap();
+    world.synchronize().unwrap();
+    assert!(windows.iter().all(|window| window.read().unwrap() == bytes(2.0)));
+    drop((kernels, windows, world, stream, context, driver));
     clean(&fake);
 }
 
