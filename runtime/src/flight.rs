@@ -178,7 +178,7 @@ impl State {
     /// Whether the call that `rank` has queued last can go into one launch with what others have queued.
     fn alike(&self, id: u64, rank: Rank) -> Result<(), Error> {
         let Some(group) = self.groups.get(&id) else { return Err(Error::NoGroup) };
-        let Some((number, own)) = group.queue[rank.0 as usize].iter().enumerate().last() else {
+        let Some((number, own)) = group.queue[rank.0 as usize].iter().enumerate().next_back() else {
             return Ok(());
         };
         let of_peer =

@@ -315,7 +315,7 @@ fn labelled(label: &str, rank: Rank) -> String {
 }
 
 /// That rank and its label, by the machine's.
-pub(crate) fn owner<'n>(near: &'n Near) -> (Rank, &'n str) {
+pub(crate) fn owner(near: &Near) -> (Rank, &str) {
     let shared =
         near.label.rsplit_once(", rank ").and_then(|(label, rank)| Some((Rank(rank.parse().ok()?), label)));
     shared.unwrap_or((Rank(near.rank as u32), &near.label))
