@@ -187,7 +187,8 @@ impl Communicator {
         let State { gpus, groups, .. } = &mut *state;
         let group = self.group.live(groups)?;
         let index = group.allocated[rank];
-        if index == group.windows.len() {
+        let new = index == group.windows.len();
+        if new {
             let offset = group.windows.last().map_or(0, |last| last.offset + last.bytes.max(1));
             group.windows.push(Slot {
                 bytes,
@@ -212,7 +213,17 @@ impl Communicator {
                 Some(address)
             }
             (Origin::New { zeroed }, Some(place)) => {
-                Some(gpus.alloc((self.rank, place), bytes, &window_label(index), zeroed)?)
+                match gpus.alloc((self.rank, place), bytes, &window_label(index), zeroed) {
+                    Ok(address) => Some(address),
+                    Err(error) => {
+                        // As if it had not been tried: another size may be tried next.
+                        if new {
+                            group.windows.pop();
+                            gpus.release(place, bytes);
+                        }
+                        return Err(error);
+                    }
+                }
             }
         };
         slot.addresses[rank] = address;

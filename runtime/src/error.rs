@@ -60,6 +60,12 @@ pub enum Error {
         /// What was to be done, as a verb.
         doing: &'static str,
     },
+    /// Calls go into a graph, and so can neither be waited for nor be mixed with others.
+    #[error("cannot {doing} while calls are captured\nhelp: do it before or after `World::capture`")]
+    Capturing {
+        /// What was to be done, as a verb.
+        doing: &'static str,
+    },
     /// The collective is wrong, or not for this world.
     #[error(transparent)]
     Program(#[from] Diagnostics),
@@ -300,6 +306,26 @@ pub enum CallProblem {
         offset: u64,
         /// Element type.
         dtype: DType,
+    },
+    /// A window that is not there yet, or no more, on every rank.
+    #[error(
+        "`{buffer}` is a window of which {} has no memory; allocate it on every rank before the first call, and keep it \
+         until the last one has ended",
+        ranks(missing)
+    )]
+    NotEverywhere {
+        /// Which buffer.
+        buffer: Buffer,
+        /// The ranks without it.
+        missing: Vec<Rank>,
+    },
+    /// No memory where there has to be some.
+    #[error(
+        "`{buffer}` is at address 0, where no memory is; give it the address of memory on the rank's GPU"
+    )]
+    Null {
+        /// Which buffer.
+        buffer: Buffer,
     },
     /// Two buffers that share bytes.
     #[error(

@@ -3,10 +3,11 @@
 use crate::communicator::{Group, multicast_label};
 use crate::error::{CallProblem, Error};
 use crate::failure::{self, Cause, Failure};
+use crate::kernel::Loaded;
 use crate::launch::{Queued, View};
 use crate::world::{Gpus, On, Progress, Shared, Start, State, Statistics, Trouble};
 use quadrille_compiler::abi::{FifoLayout, StatusRecord};
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_vgpu::Fault;
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
@@ -31,13 +32,19 @@ impl Shared {
     /// have ended; then says which others are missing.
     pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
         let mut state = self.lock();
+        if state.capturing {
+            return Err(Error::Capturing { doing: "wait for calls" });
+        }
         if state.gpus.start() == Start::WhenSynchronized {
             state.reserve(&self.fifo_layout())?;
             if let Err(trouble) = state.launch_ready(false) {
                 return Err(self.ended(&mut state, trouble));
             }
-        } else if let Some(missing) = state.groups.values().find_map(Group::missing) {
-            // What some ranks have not started may keep the others' kernels waiting.
+        } else if !state.has_reports()
+            && let Some(missing) = state.groups.values().find_map(Group::missing)
+        {
+            // What some ranks have not started may keep the others' kernels waiting. Where one has given up already, who is
+            // missing can come no more.
             return Err(missing);
         }
         self.wait(state)
@@ -77,7 +84,8 @@ impl Shared {
         }
     }
 
-    fn ended(&self, state: &mut MutexGuard<'_, State>, trouble: Trouble) -> Error {
+    /// Ends every group, as the driver or a kernel has failed.
+    pub(crate) fn ended(&self, state: &mut State, trouble: Trouble) -> Error {
         match trouble {
             Trouble::Fault(fault) => self.failed(state, Some(fault)),
             // A context in which a kernel has failed does nothing any more.
@@ -202,6 +210,10 @@ impl State {
         let Some(call) = self.groups.get(&id).and_then(|g| g.queue[rank.0 as usize].front()).cloned() else {
             return Ok(());
         };
+        let problems = self.groups.get(&id).map_or(Vec::new(), |group| group.incomplete(&call));
+        if !problems.is_empty() {
+            return Err(Error::Call { program: call.program.name.clone(), rank, problems });
+        }
         if self.groups.get(&id).is_some_and(|group| group.lacks(&call, fifos)) {
             self.quiet("make the scratch, FIFOs or multicast addresses that this call needs")?;
         }
@@ -271,6 +283,22 @@ impl Group {
         no_fifos || call.scratch_bytes() > self.scratch.bytes || (cuda.multicast && no_switch())
     }
 
+    /// Windows that a call reaches on peers and that are not there on all of them.
+    fn incomplete(&self, call: &Queued) -> Vec<CallProblem> {
+        let Loaded { shape, cuda, .. } = &*call.program;
+        let of_window = |(buffer, view): (Buffer, View)| {
+            let slot = view.window().and_then(|window| self.windows.get(window))?;
+            let lacks = |rank: &Rank| {
+                shape.units(buffer, *rank) != 0
+                    && slot.bytes != 0
+                    && slot.addresses[rank.0 as usize].is_none()
+            };
+            let missing: Vec<Rank> = (0..shape.ranks).map(Rank).filter(lacks).collect();
+            (!missing.is_empty()).then_some(CallProblem::NotEverywhere { buffer, missing })
+        };
+        if cuda.reaches_peers { call.buffers().filter_map(of_window).collect() } else { Vec::new() }
+    }
+
     /// Makes the memory that a call needs.
     fn provide(&mut self, gpus: &mut dyn Gpus, call: &Queued, fifos: &FifoLayout) -> Result<(), Error> {
         if call.program.cuda.staged {
@@ -295,6 +323,9 @@ impl Group {
 
     /// The first call that some ranks have made and others have not.
     pub(crate) fn missing(&self) -> Option<Error> {
+        if self.failed.is_some() {
+            return None;
+        }
         let made = |rank: usize| self.started[rank] + self.queue[rank].len() as u64;
         let all = 0..self.queue.len();
         let call = all.clone().map(made).min()? + 1;

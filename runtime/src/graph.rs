@@ -4,6 +4,7 @@ use crate::communicator::Group;
 use crate::error::Error;
 use crate::launch::Queued;
 use crate::world::{Shared, Start, State, World};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -23,53 +24,31 @@ impl World {
     ///
     /// # Errors
     /// What `calls` gives; [`Error::InFlight`] where calls run or are queued; [`Error::NotEnqueued`] where `calls` leaves
-    /// ranks out; nothing is captured then.
+    /// ranks out; nothing is captured then. [`Error::Capturing`] within another capture.
     pub fn capture(&self, calls: impl FnOnce() -> Result<(), Error>) -> Result<Graph, Error> {
         let mut state = self.shared.lock();
+        if state.capturing {
+            return Err(Error::Capturing { doing: CAPTURE });
+        }
         state.quiet(CAPTURE)?;
         if state.groups.values().any(|group| group.queue.iter().any(|queue| !queue.is_empty())) {
             return Err(Error::InFlight { doing: CAPTURE });
         }
-        let before: Vec<(u64, Vec<usize>)> = state
+        let before: BTreeMap<u64, Vec<usize>> = state
             .groups
             .iter()
             .map(|(&id, group)| (id, group.captured.iter().map(Vec::len).collect()))
             .collect();
         state.gpus.begin_capture()?;
+        state.capturing = true;
         drop(state);
+        let mut capture = Capture { shared: &self.shared, before: Some(before) };
         let enqueued = calls();
-        let mut state = self.shared.lock();
-        let number = state.gpus.end_capture();
-        let mut captured = Vec::new();
-        let State { gpus, groups, .. } = &mut *state;
-        let missing = groups.values().find_map(Group::missing);
-        for (id, lengths) in before {
-            let Some(group) = groups.get_mut(&id) else { continue };
-            // Where calls start when all ranks have queued them, or later, they are in the queue.
-            let queued = group.queue.iter_mut().map(|queue| queue.drain(..).collect::<Vec<_>>());
-            let queued: Vec<_> = queued.collect();
-            let starts = gpus.start() != Start::WhenSynchronized;
-            if !starts {
-                group.captured.iter_mut().zip(queued).for_each(|(to, calls)| to.extend(calls));
-            }
-            let of = |(list, from): (&Vec<Queued>, usize)| list[from..].to_vec();
-            let calls: Vec<Vec<Queued>> = group.captured.iter().zip(lengths).map(of).collect();
-            if starts {
-                // They have not started after all.
-                group.started.iter_mut().zip(&calls).for_each(|(n, calls)| *n -= calls.len() as u64);
-            }
-            if calls.iter().any(|calls| !calls.is_empty()) {
-                captured.push((id, calls));
-            }
-        }
-        let error = enqueued.err().or(missing);
-        match (number, error) {
-            (Ok(number), None) => Ok(Graph { shared: self.shared.clone(), number, calls: captured }),
+        let Some(Captured { number, missing, calls }) = capture.end() else { return Err(Error::NoGroup) };
+        match (number, enqueued.err().or(missing)) {
+            (Ok(number), None) => Ok(Graph { shared: self.shared.clone(), number, calls }),
             (number, error) => {
-                if let Ok(number) = &number {
-                    state.gpus.forget(*number);
-                }
-                state.uncapture(&captured);
+                self.shared.lock().uncapture(number.as_ref().ok(), &calls);
                 Err(error.or(number.err()).unwrap_or(Error::NoGroup))
             }
         }
@@ -78,14 +57,74 @@ impl World {
 
 const CAPTURE: &str = "capture calls";
 
+/// A capture under way. It ends also where what makes the calls panics.
+struct Capture<'a> {
+    shared: &'a Shared,
+    /// By group, how many calls of each rank had been captured before; `None` once it has ended.
+    before: Option<BTreeMap<u64, Vec<usize>>>,
+}
+
+/// What was captured.
+struct Captured {
+    number: Result<u64, Error>,
+    /// Ranks that were left out.
+    missing: Option<Error>,
+    /// As in [`Graph`].
+    calls: Vec<(u64, Vec<Vec<Queued>>)>,
+}
+
+impl Capture<'_> {
+    fn end(&mut self) -> Option<Captured> {
+        let before = self.before.take()?;
+        let mut state = self.shared.lock();
+        state.capturing = false;
+        let number = state.gpus.end_capture();
+        let mut captured = Vec::new();
+        let State { gpus, groups, .. } = &mut *state;
+        let missing = groups.values().find_map(Group::missing);
+        for (&id, group) in groups.iter_mut() {
+            // Where calls start when all ranks have queued them, or later, they are in the queue.
+            let queued = group.queue.iter_mut().map(|queue| queue.drain(..).collect::<Vec<_>>());
+            let queued: Vec<_> = queued.collect();
+            let starts = gpus.start() != Start::WhenSynchronized;
+            if !starts {
+                group.captured.iter_mut().zip(queued).for_each(|(to, calls)| to.extend(calls));
+            }
+            // A group may have been made meanwhile.
+            let begin = |rank: usize| before.get(&id).map_or(0, |lengths| lengths[rank]);
+            let of = |(rank, list): (usize, &Vec<Queued>)| list[begin(rank)..].to_vec();
+            let calls: Vec<Vec<Queued>> = group.captured.iter().enumerate().map(of).collect();
+            if starts {
+                // They have not started after all.
+                group.started.iter_mut().zip(&calls).for_each(|(n, calls)| *n -= calls.len() as u64);
+            }
+            if calls.iter().any(|calls| !calls.is_empty()) {
+                captured.push((id, calls));
+            }
+        }
+        Some(Captured { number, missing, calls: captured })
+    }
+}
+
+impl Drop for Capture<'_> {
+    fn drop(&mut self) {
+        if let Some(Captured { number, calls, .. }) = self.end() {
+            self.shared.lock().uncapture(number.as_ref().ok(), &calls);
+        }
+    }
+}
+
 impl Graph {
     /// Launches the calls; [`World::synchronize`] waits for them, as for any.
     ///
     /// # Errors
     /// [`Error::Poisoned`] where a failure has ended a communicator, [`Error::NoGroup`] where one is there no more,
-    /// [`Error::Cuda`].
+    /// [`Error::Capturing`] in a capture, [`Error::Failed`] where it fails: then every communicator of the world has ended.
     pub fn launch(&self) -> Result<(), Error> {
         let mut state = self.shared.lock();
+        if state.capturing {
+            return Err(Error::Capturing { doing: "launch a graph" });
+        }
         for (id, _) in &self.calls {
             if let Some(failure) = &state.groups.get(id).ok_or(Error::NoGroup)?.failed {
                 return Err(Error::Poisoned(failure.clone()));
@@ -94,7 +133,9 @@ impl Graph {
         self.shared.reported(&mut state)?;
         let State { gpus, groups, .. } = &mut *state;
         let ids: Vec<u64> = self.calls.iter().map(|(id, _)| *id).collect();
-        gpus.replay(self.number, &ids)?;
+        if let Err(trouble) = gpus.replay(self.number, &ids) {
+            return Err(self.shared.ended(&mut state, trouble));
+        }
         let queues = gpus.start() == Start::WhenSynchronized;
         for (id, calls) in &self.calls {
             let Some(group) = groups.get_mut(id) else { continue };
@@ -117,8 +158,11 @@ impl Graph {
 }
 
 impl State {
-    /// Forgets captured calls: the last ones of their groups.
-    fn uncapture(&mut self, calls: &[(u64, Vec<Vec<Queued>>)]) {
+    /// Forgets captured calls, the last ones of their groups, and the graph that they have gone into.
+    fn uncapture(&mut self, number: Option<&u64>, calls: &[(u64, Vec<Vec<Queued>>)]) {
+        if let Some(&number) = number {
+            self.gpus.forget(number);
+        }
         for (id, calls) in calls {
             let Some(group) = self.groups.get_mut(id) else { continue };
             for (list, calls) in group.captured.iter_mut().zip(calls) {

@@ -266,14 +266,25 @@ impl Kernel {
     /// Those of [`Kernel::enqueue`]; among the problems, a stream of another device, and a world of virtual GPUs, which
     /// have none.
     pub fn enqueue_on(&self, stream: &CudaStream, call: Call<'_>) -> Result<(), Error> {
-        self.enqueue_with(call, Some(stream.cu_stream() as usize))
+        let context = Some(stream.context().cu_ctx() as usize);
+        self.enqueue_in(call, Some(stream.cu_stream() as usize), context)
     }
 
     pub(crate) fn enqueue_with(&self, call: Call<'_>, stream: Option<usize>) -> Result<(), Error> {
+        self.enqueue_in(call, stream, None)
+    }
+
+    /// On a stream, if that is said, of a context, if that is known.
+    pub(crate) fn enqueue_in(
+        &self,
+        call: Call<'_>,
+        stream: Option<usize>,
+        context: Option<usize>,
+    ) -> Result<(), Error> {
         let mut problems = self.problems(&call);
         let mut state = self.group.shared.lock();
         if let Some(stream) = stream {
-            problems.extend(state.gpus.admits(self.rank, stream)?);
+            problems.extend(state.gpus.admits(self.rank, stream, context)?);
         }
         if !problems.is_empty() {
             let program = self.loaded.name.clone();
@@ -336,6 +347,9 @@ impl Kernel {
                         problems.push(CallProblem::Unmapped { buffer });
                         continue;
                     }
+                    if plain.address() == 0 && !plain.is_empty() {
+                        problems.push(CallProblem::Null { buffer });
+                    }
                     if !plain.address().is_multiple_of(size) {
                         let (offset, dtype) = (plain.address(), cuda.dtype);
                         problems.push(CallProblem::Misaligned { buffer, offset, dtype });
@@ -378,5 +392,5 @@ fn extent(argument: Argument<'_>) -> Range<u64> {
         Argument::Window(window) => (window.address(), window.len()),
         Argument::Plain(plain) => (plain.address(), plain.len()),
     };
-    address..address + bytes
+    address..address.saturating_add(bytes)
 }

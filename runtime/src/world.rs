@@ -28,8 +28,9 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Ranks whose addresses fit the 4096 bytes of a kernel's parameters: 56 bytes, and four tables of 8 bytes a rank.
-pub const MOST_RANKS: u32 = (4096 - 56) / 32;
+/// Ranks whose addresses fit the 4096 bytes that a kernel's parameters may have everywhere: 72 bytes, and five tables of 8
+/// bytes a rank ([`quadrille_compiler::abi::Params`]).
+pub const MOST_RANKS: u32 = (4096 - 72) / 40;
 
 /// How long a wait may take on real GPUs unless options say otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(600);
@@ -115,6 +116,8 @@ pub(crate) struct State {
     next: u64,
     /// The GPUs were stopped in the middle of calls and must be replaced.
     broken: bool,
+    /// Calls go into a graph.
+    pub(crate) capturing: bool,
 }
 
 /// What a handle gave up.
@@ -174,7 +177,7 @@ impl World {
     fn new(ranks: u32, options: Options, kind: Kind, cache: Arc<Mutex<Cache>>) -> Result<World, Error> {
         let gpus = kind.gpus(ranks, &options)?;
         let domain = kind.domain(ranks, &options);
-        let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false };
+        let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false, capturing: false };
         let state = Mutex::new(state);
         let shared = Shared { ranks, options, kind, domain, state, freed: Mutex::default(), cache };
         Ok(World { shared: Arc::new(shared) })
@@ -361,25 +364,27 @@ impl Kind {
 impl State {
     /// Frees, unless a call that has not ended needs it. Memory of failed groups went with their GPUs.
     fn collect(&mut self, freed: Freed) -> bool {
+        let id = match freed {
+            Freed::Window { group, .. } | Freed::Group { group } => group,
+        };
+        // A mapping may not change while a kernel runs, of whatever group: the driver may wait for it, and it for a rank
+        // whose call has not been made.
+        let live = self.groups.get(&id).is_some_and(|group| group.failed.is_none());
+        if live && self.is_flying() {
+            return false;
+        }
         let State { gpus, groups, .. } = self;
         match freed {
-            Freed::Window { group: id, rank, window } => {
+            Freed::Window { rank, window, .. } => {
                 let Some(group) = groups.get_mut(&id).filter(|group| group.failed.is_none()) else {
                     return true;
                 };
-                group.settle(id, &**gpus);
-                // A mapping may not change while a kernel runs.
-                if group.uses(rank, window) || group.keeps(rank, window) || group.is_flying() {
+                if group.uses(rank, window) || group.keeps(rank, window) {
                     return false;
                 }
                 group.free_window(&mut **gpus, rank, window);
             }
-            Freed::Group { group: id } => {
-                let Some(group) = groups.get_mut(&id) else { return true };
-                group.settle(id, &**gpus);
-                if group.failed.is_none() && group.is_flying() {
-                    return false;
-                }
+            Freed::Group { .. } => {
                 if let Some(group) = groups.remove(&id).filter(|group| group.failed.is_none()) {
                     group.free(&mut **gpus);
                 }
@@ -390,14 +395,16 @@ impl State {
 
     /// Nothing runs, so that memory may be made and code be loaded.
     pub(crate) fn quiet(&mut self, doing: &'static str) -> Result<(), Error> {
+        if self.is_flying() { Err(Error::InFlight { doing }) } else { Ok(()) }
+    }
+
+    /// Whether a call of any group may still run.
+    fn is_flying(&mut self) -> bool {
         let State { gpus, groups, .. } = self;
-        for (&id, group) in groups.iter_mut() {
+        groups.iter_mut().any(|(&id, group)| {
             group.settle(id, &**gpus);
-            if group.is_flying() {
-                return Err(Error::InFlight { doing });
-            }
-        }
-        Ok(())
+            group.is_flying()
+        })
     }
 
     /// Ends every group.

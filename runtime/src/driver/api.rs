@@ -131,6 +131,7 @@ api! {
     stream_capture_status = "cuStreamIsCapturing"(stream: CUstream, status: *mut CUstreamCaptureStatus);
     stream_context = "cuStreamGetCtx"(stream: CUstream, ctx: *mut CUcontext);
     stream_begin_capture = "cuStreamBeginCapture_v2"(stream: CUstream, mode: CUstreamCaptureMode);
+    capture_mode = "cuThreadExchangeStreamCaptureMode"(mode: *mut CUstreamCaptureMode);
     stream_end_capture = "cuStreamEndCapture"(stream: CUstream, graph: *mut CUgraph);
     graph_instantiate = "cuGraphInstantiateWithFlags"(exec: *mut CUgraphExec, graph: CUgraph, flags: u64);
     graph_launch = "cuGraphLaunch"(exec: CUgraphExec, stream: CUstream);

@@ -4,7 +4,9 @@ use super::Driver;
 use super::api::symbol;
 use super::error::{CudaError, check};
 use crate::nvrtc::{Arch, Features};
-use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute};
+use cudarc::driver::sys::{
+    CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUresult, CUstreamCaptureMode,
+};
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::Arc;
@@ -127,11 +129,16 @@ impl Context {
         Ok(Arc::new(Context { device: device.clone(), raw }))
     }
 
+    pub(crate) fn raw(&self) -> CUcontext {
+        self.raw
+    }
+
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    /// Makes it this thread's current one until the guard is dropped.
+    /// Makes it this thread's current one until the guard is dropped. While it lives, captures that somebody else has under
+    /// way do not forbid this thread what they would (`cuEventQuery` above all): nothing here touches what they capture.
     pub(crate) fn enter(&self) -> Result<Entered<'_>, CudaError> {
         let api = &self.device.driver.api;
         let doing = || format!("turning to GPU {}", self.device.ordinal);
@@ -140,7 +147,12 @@ impl Context {
         check(symbol::ctx_get_current, unsafe { api.ctx_get_current(&mut before) }, doing)?;
         // SAFETY: the context is alive.
         check(symbol::ctx_set_current, unsafe { api.ctx_set_current(self.raw) }, doing)?;
-        Ok(Entered { context: self, before })
+        let mut entered = Entered { context: self, before, mode: None };
+        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: exchanges one value with the thread's.
+        let code = unsafe { api.capture_mode(&mut mode) };
+        entered.mode = (code == CUresult::CUDA_SUCCESS).then_some(mode);
+        Ok(entered)
     }
 
     /// Bytes that are free.
@@ -165,11 +177,18 @@ impl Drop for Context {
 pub(crate) struct Entered<'a> {
     context: &'a Context,
     before: CUcontext,
+    /// The thread's capture mode before.
+    mode: Option<CUstreamCaptureMode>,
 }
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
+        let api = &self.context.device.driver.api;
+        if let Some(mut mode) = self.mode {
+            // SAFETY: exchanges one value with the thread's.
+            let _ = unsafe { api.capture_mode(&mut mode) };
+        }
         // SAFETY: what was current before; null is none.
-        let _ = unsafe { self.context.device.driver.api.ctx_set_current(self.before) };
+        let _ = unsafe { api.ctx_set_current(self.before) };
     }
 }

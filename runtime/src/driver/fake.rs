@@ -33,6 +33,8 @@ pub(crate) struct Setting {
     pub(crate) memory: u64,
     pub(crate) room: u64,
     pub(crate) multicast: bool,
+    /// The least multiple of what multicast objects bind.
+    pub(crate) multicast_granularity: u64,
     pub(crate) cooperative: bool,
     pub(crate) virtual_memory: bool,
     /// Blocks that a multiprocessor holds, and multiprocessors.
@@ -57,6 +59,7 @@ impl Setting {
             memory: if devices == 1 { 1 << 38 } else { 1 << 40 },
             room: 8 << 30,
             multicast: devices > 1,
+            multicast_granularity: 2 << 20,
             cooperative: true,
             virtual_memory: true,
             resident: (2, 132),
@@ -71,18 +74,55 @@ impl Setting {
 /// Something that was made and has not been freed.
 #[derive(Debug)]
 enum Object {
-    Context { device: usize, retained: u32 },
-    Memory { device: usize, bytes: u64 },
-    Multicast { devices: usize, added: Vec<usize>, bound: Vec<(usize, u64, u64)> },
-    Range { bytes: u64 },
-    Mapping { handle: u64, access: Vec<usize> },
-    Host { bytes: usize, device: u64 },
-    Stream { device: usize, captured: Option<Vec<Launch>> },
-    Event { device: usize, recorded: bool },
-    Module { device: usize, module: Option<Arc<Module>> },
-    Function { module: u64, name: String },
-    Graph { launches: Vec<Launch> },
-    GraphExec { launches: Vec<Launch> },
+    Context {
+        device: usize,
+        retained: u32,
+    },
+    Memory {
+        device: usize,
+        bytes: u64,
+    },
+    Multicast {
+        devices: usize,
+        bytes: u64,
+        added: Vec<usize>,
+        bound: Vec<(usize, u64, u64)>,
+    },
+    Range {
+        bytes: u64,
+    },
+    Mapping {
+        handle: u64,
+        bytes: u64,
+        access: Vec<usize>,
+    },
+    Host {
+        bytes: usize,
+        device: u64,
+    },
+    Stream {
+        device: usize,
+        captured: Option<Vec<Launch>>,
+    },
+    /// The launches of its device that it stands behind, once it has been recorded.
+    Event {
+        device: usize,
+        behind: Option<u64>,
+    },
+    Module {
+        device: usize,
+        module: Option<Arc<Module>>,
+    },
+    Function {
+        module: u64,
+        name: String,
+    },
+    Graph {
+        launches: Vec<Launch>,
+    },
+    GraphExec {
+        launches: Vec<Launch>,
+    },
 }
 
 struct State {
@@ -93,11 +133,16 @@ struct State {
     next: u64,
     /// The current context's handle; 0 for none.
     current: u64,
+    /// Whether the thread has said that captures are not to keep it from anything.
+    relaxed: bool,
     calls: Vec<(&'static str, String)>,
     /// The number of the call that fails, and how.
     failing: Option<(usize, CUresult)>,
     /// Launches of each device that have not run.
     pending: Vec<u32>,
+    /// Launches of each device so far, and those that have ended.
+    launched: Vec<u64>,
+    ended: Vec<u64>,
     /// Questions for events in a row.
     asked: u32,
     fault: Option<Fault>,
@@ -113,17 +158,21 @@ impl Fake {
         let mut setting = Setting::new(devices);
         change(&mut setting);
         let execution = Execution::Deterministic;
-        let ranks = setting.devices.max(1) as usize;
-        let machine = Machine::new(Config { ranks, execution, ..Config::default() });
+        let devices = setting.devices.max(1) as usize;
+        // Twice the addresses: a world that has failed is replaced by another one before it ends.
+        let machine = Machine::new(Config { ranks: 2 * devices, execution, ..Config::default() });
         let state = State {
             setting,
             machine: machine.unwrap_or_else(|error| panic!("{error}")),
             objects: BTreeMap::new(),
             next: 0x1000,
             current: 0,
+            relaxed: false,
             calls: Vec::new(),
             failing: None,
-            pending: vec![0; ranks],
+            pending: vec![0; devices],
+            launched: vec![0; devices],
+            ended: vec![0; devices],
             asked: 0,
             fault: None,
             violations: Vec::new(),
@@ -189,6 +238,25 @@ impl State {
         }
     }
 
+    /// What the driver refuses where no context is current, though it is given a handle.
+    fn needs_context(&mut self, call: &str) -> Result<usize, CUresult> {
+        let device = self.device();
+        if device.is_err() {
+            self.wrong(format!("{call} without a current context"));
+        }
+        device
+    }
+
+    /// What the driver refuses a thread while streams are captured, unless it has said otherwise.
+    fn is_unsafe(&mut self, call: &str) -> Result<(), CUresult> {
+        let captured = |object: &Object| matches!(object, Object::Stream { captured: Some(_), .. });
+        if self.relaxed || !self.objects.values().any(captured) {
+            return Ok(());
+        }
+        self.wrong(format!("{call} while a stream is captured"));
+        Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+    }
+
     fn is_pending(&self) -> bool {
         self.pending.iter().any(|&launches| launches != 0)
     }
@@ -200,6 +268,7 @@ impl State {
             return Ok(());
         }
         self.pending.fill(0);
+        self.ended.clone_from(&self.launched);
         let hosts: Vec<(u64, usize, u64)> = self
             .objects
             .iter()
@@ -239,6 +308,7 @@ impl State {
             self.wrong(format!("device {device} launches a kernel and has no access to some memory"));
         }
         self.pending[device] += 1;
+        self.launched[device] += 1;
         self.machine.launch(launch).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)
     }
 }

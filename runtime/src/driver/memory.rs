@@ -169,6 +169,8 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub(crate) struct Multicast {
     mapping: Option<Mapping>,
+    /// What is bound of each member.
+    bytes: u64,
     bound: Vec<(Device, Arc<Physical>)>,
     object: Object,
 }
@@ -187,7 +189,28 @@ impl Drop for Object {
     }
 }
 
+fn multicast_properties(devices: usize, bytes: u64) -> CUmulticastObjectProp {
+    CUmulticastObjectProp {
+        numDevices: devices as u32,
+        size: bytes as usize,
+        handleTypes: u64::from(CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0),
+        flags: 0,
+    }
+}
+
 impl Multicast {
+    /// What bytes that are bound for so many devices are multiples of.
+    pub(crate) fn granularity(driver: &Driver, devices: usize) -> Result<u64, CudaError> {
+        let prop = multicast_properties(devices, 1 << 21);
+        let which = CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_MINIMUM;
+        let mut granularity = 0;
+        // SAFETY: writes one integer; the properties are read.
+        let code = unsafe { driver.api.multicast_granularity(&mut granularity, &prop, which) };
+        let doing = || format!("asking for the granularity of multicast objects for {devices} GPUs");
+        check(symbol::multicast_granularity, code, doing)?;
+        Ok(granularity as u64)
+    }
+
     /// Binds the same bytes of each of `members`, memory of different devices: create, add every device, and only then
     /// bind (which would wait for devices that have not been added), map, give access.
     pub(crate) fn new(driver: &Driver, members: &[Arc<Physical>]) -> Result<Multicast, CudaError> {
@@ -195,12 +218,7 @@ impl Multicast {
         let bytes = members.iter().map(|member| member.bytes).min().unwrap_or(0);
         let devices: Vec<Device> = members.iter().map(|member| member.context.device().clone()).collect();
         let doing = || format!("making a multicast object of {bytes} bytes for {} GPUs", devices.len());
-        let mut prop = CUmulticastObjectProp {
-            numDevices: devices.len() as u32,
-            size: bytes as usize,
-            handleTypes: u64::from(CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0),
-            flags: 0,
-        };
+        let mut prop = multicast_properties(devices.len(), bytes);
         let which = CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_RECOMMENDED;
         let mut granularity = 0;
         // SAFETY: writes one integer; the properties are read.
@@ -217,7 +235,7 @@ impl Multicast {
             let code = unsafe { api.multicast_add_device(handle, device.raw) };
             check(symbol::multicast_add_device, code, doing)?;
         }
-        let mut multicast = Multicast { mapping: None, bound: Vec::new(), object };
+        let mut multicast = Multicast { mapping: None, bytes, bound: Vec::new(), object };
         for (device, member) in devices.iter().zip(members) {
             let size = bytes as usize;
             // SAFETY: all devices have been added; the member has as many bytes, and lives as long as it is bound.
@@ -246,9 +264,9 @@ impl Multicast {
 impl Drop for Multicast {
     fn drop(&mut self) {
         self.mapping = None;
-        for (device, member) in self.bound.drain(..) {
-            let (api, bytes) = (&self.object.driver.api, member.bytes as usize);
-            // SAFETY: the member is bound at offset 0 with all its bytes, and mapped no more.
+        for (device, _member) in self.bound.drain(..) {
+            let (api, bytes) = (&self.object.driver.api, self.bytes as usize);
+            // SAFETY: the member is bound at offset 0 with as many bytes, and mapped no more.
             let _ = unsafe { api.multicast_unbind(self.object.handle, device.raw, 0, bytes) };
         }
     }
@@ -307,6 +325,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        let _current = self.context.enter();
         // SAFETY: the memory is ours, and no kernel that knows it runs any more.
         let _ = unsafe { self.context.device.driver.api.host_free(self.host.as_ptr()) };
     }

@@ -58,6 +58,8 @@ impl Stream {
 
     /// Whether it belongs to its context, and not to another device's.
     pub(crate) fn is_of_context(&self) -> Result<bool, CudaError> {
+        // The default stream is that of the current context.
+        let _current = self.context.enter()?;
         let mut context = ptr::null_mut();
         // SAFETY: writes one handle.
         let code = unsafe { self.context.device.driver.api.stream_context(self.raw, &mut context) };
@@ -67,6 +69,7 @@ impl Stream {
 
     /// Whether what is put on it goes into a graph instead of running.
     pub(crate) fn is_captured(&self) -> Result<bool, CudaError> {
+        let _current = self.context.enter()?;
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: writes one value.
         let code = unsafe { self.context.device.driver.api.stream_capture_status(self.raw, &mut status) };
@@ -143,6 +146,8 @@ impl Stream {
 
     /// What was captured, ready to be launched.
     pub(crate) fn end_capture(&self) -> Result<Graph, CudaError> {
+        // Others may still be captured while this is instantiated.
+        let _current = self.context.enter()?;
         let api = &self.context.device.driver.api;
         let doing = || self.doing("capturing a stream");
         let mut graph: CUgraph = ptr::null_mut();
@@ -161,6 +166,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.ours {
+            let _current = self.context.enter();
             // SAFETY: it is ours; what is still on it runs to its end.
             let _ = unsafe { self.context.device.driver.api.stream_destroy(self.raw) };
         }
@@ -185,6 +191,7 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
+        let _current = self.context.enter();
         // SAFETY: it is ours; a launch that still runs goes on.
         let _ = unsafe { self.context.device.driver.api.graph_exec_destroy(self.raw) };
     }
@@ -221,6 +228,7 @@ impl Event {
 
     /// Whether that is done; also where it stands for nothing.
     pub(crate) fn is_done(&self) -> Result<bool, CudaError> {
+        let _current = self.context.enter()?;
         // SAFETY: the event is alive.
         match unsafe { self.context.device.driver.api.event_query(self.raw) } {
             CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -236,6 +244,7 @@ impl Event {
 
     /// The device's time from an earlier event to this one, both done.
     pub(crate) fn since(&self, earlier: &Event) -> Result<Duration, CudaError> {
+        let _current = self.context.enter()?;
         let mut milliseconds = 0.0;
         // SAFETY: writes one number; both are alive.
         let code =
@@ -247,6 +256,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
+        let _current = self.context.enter();
         // SAFETY: it is ours.
         let _ = unsafe { self.context.device.driver.api.event_destroy(self.raw) };
     }

@@ -25,6 +25,8 @@ pub(crate) fn explain(
 ) -> Failure {
     let context = Context { layout, fifos, batches };
     let cause = match (context.recorded(patience, records), fault) {
+        // What goes on for ever has not left, whatever others have recorded.
+        (_, Some(fault @ Fault::InstructionLimit { .. })) => context.kernel(fault),
         (Some(cause), _) => cause,
         (None, Some(Fault::Hang { waiting })) => context.hang(&waiting),
         (None, Some(Fault::Race(race))) => {

@@ -4,6 +4,7 @@
 mod errors;
 mod graphs;
 mod order;
+mod shared;
 
 use super::{cache, collective, provide};
 use crate::data::{Message, Pattern};

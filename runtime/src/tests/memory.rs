@@ -4,6 +4,7 @@ use super::{Gather, world};
 use crate::error::Error;
 use crate::launch::Call;
 use crate::world::{MOST_RANKS, Options, World};
+use quadrille_compiler::abi::Params;
 use quadrille_compiler::ids::Rank;
 
 #[test]
@@ -81,4 +82,41 @@ fn a_window_in_use_is_neither_touched_nor_freed() {
     for output in outputs {
         assert_eq!(output.read().unwrap(), [1, 2, 3, 0, 1, 2, 3, 1]);
     }
+}
+
+#[test]
+fn the_addresses_of_the_largest_world_fit_the_parameters_of_a_kernel() {
+    let bytes = |ranks: u32| {
+        let table = vec![0; ranks as usize];
+        let [input, output, scratch, counters, fifos] = [(); 5].map(|()| table.clone());
+        let (multicast_input, multicast_output, scalar) = (0, 0, 0);
+        let (rank, count, hash, patience, abort, status) = (Rank(0), 0, 0, 0, 0, 0);
+        let params = Params {
+            rank,
+            count,
+            hash,
+            patience,
+            abort,
+            status,
+            multicast_input,
+            multicast_output,
+            scalar,
+            input,
+            output,
+            scratch,
+            counters,
+            fifos,
+        };
+        params.encode().len()
+    };
+    // What every architecture and PTX version has room for ("CUDA C++ Programming Guide", function parameters).
+    assert!(bytes(MOST_RANKS) <= 4096 && bytes(MOST_RANKS + 1) > 4096);
+}
+
+#[test]
+fn after_an_allocation_that_fails_another_size_can_be_tried() {
+    let communicators = world(2).communicators().unwrap();
+    assert!(matches!(communicators[0].alloc(u64::MAX), Err(Error::Machine(_))));
+    let windows: Vec<_> = communicators.iter().map(|c| c.alloc(8).unwrap()).collect();
+    assert!(windows.iter().all(|window| window.offset() == 0));
 }

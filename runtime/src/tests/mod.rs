@@ -172,3 +172,20 @@ fn cache() -> nvrtc::Cache {
     let target = program.ancestors().nth(3).unwrap_or(&program);
     nvrtc::Cache::new(target.join("tmp/mutants"))
 }
+
+/// A collective's kernels, small, with another text.
+fn kernels_of(session: &Session, collective: &Collective, text: impl Fn(&str) -> String) -> Vec<Kernel> {
+    let shared = &session.communicators()[0].group.shared;
+    let program = collective.program(shared.ranks()).unwrap();
+    let cuda = collective
+        .cuda_in(&shared.domain(), DType::F32, RedOp::Sum, quadrille_compiler::widths::Widths::SMALL)
+        .unwrap();
+    let changed = text(&cuda.text);
+    assert_ne!(changed, cuda.text);
+    let mut cache = shared.cache();
+    let cuda = Cuda { text: changed, ..cuda };
+    let name = collective.name.clone();
+    let compiled = cache.compile(&mut *shared.lock().gpus, name, program.shape, program.divisible, cuda);
+    let (loaded, _) = compiled.unwrap();
+    session.communicators().iter().map(|communicator| communicator.kernel(loaded.clone())).collect()
+}

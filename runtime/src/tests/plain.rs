@@ -71,6 +71,9 @@ fn through_slots(world: World) {
     let kernel = &load(&communicators, Some(Protocol::Simple))[0];
     // SAFETY: nothing is called.
     let (odd, short) = unsafe { (Plain::raw(windows[0].address() + 2, 4 * COUNT), Plain::raw(64, 4)) };
+    // SAFETY: nothing is called.
+    let null = unsafe { Plain::raw(0, 4 * COUNT) };
+    assert_eq!(problems(kernel, &null), [CallProblem::Null { buffer: Buffer::Data }]);
     assert!(matches!(problems(kernel, &odd)[..], [CallProblem::Misaligned { buffer: Buffer::Data, .. }]));
     assert!(matches!(problems(kernel, &short)[..], [CallProblem::Size { bytes: 4, .. }]));
 }

@@ -1,10 +1,9 @@
 //! Ranks that share one GPU: each call is one launch of all ranks' blocks.
 
-use super::{cache, collective, provide};
+use super::{cache, collective, kernels_of, provide};
 use crate::data::{Message, Pattern};
 use crate::error::{CallProblem, Error};
 use crate::failure::{Awaited, Cause, Failure};
-use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::run::{Job, Session};
 use crate::world::{Options, World};
@@ -12,7 +11,6 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Check as Finding;
 use quadrille_compiler::domain::Domain;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::widths::Widths;
@@ -100,21 +98,6 @@ fn its_blocks_are_ordered_as_ranks_are() {
     }
 }
 
-/// The kernels of another text.
-fn kernels(session: &Session, collective: &Collective, text: impl Fn(&str) -> String) -> Vec<Kernel> {
-    let shared = &session.communicators()[0].group.shared;
-    let program = collective.program(shared.ranks()).unwrap();
-    let cuda = collective.cuda_in(&shared.domain(), DType::F32, RedOp::Sum, Widths::SMALL).unwrap();
-    let changed = text(&cuda.text);
-    assert_ne!(changed, cuda.text);
-    let mut cache = shared.cache();
-    let cuda = Cuda { text: changed, ..cuda };
-    let name = collective.name.clone();
-    let compiled = cache.compile(&mut *shared.lock().gpus, name, program.shape, program.divisible, cuda);
-    let (loaded, _) = compiled.unwrap();
-    session.communicators().iter().map(|communicator| communicator.kernel(loaded.clone())).collect()
-}
-
 /// What is said of a call of another text under the memory model.
 fn fails(name: &str, patience: Option<Duration>, text: impl Fn(&str) -> String) -> Arc<Failure> {
     let collective = collective(name, None, None);
@@ -123,7 +106,7 @@ fn fails(name: &str, patience: Option<Duration>, text: impl Fn(&str) -> String) 
     let session = world(4, options).session().unwrap();
     let message = Message::new(&collective.program(4).unwrap(), 333, DType::F32);
     let inputs = message.inputs(Pattern::OneHot { shift: 0 });
-    let prepared = session.prepare(kernels(&session, &collective, text), &inputs).unwrap();
+    let prepared = session.prepare(kernels_of(&session, &collective, text), &inputs).unwrap();
     match session.execute(&[prepared]) {
         Err(Error::Failed(failure)) => failure,
         other => panic!("{other:?}"),

@@ -125,8 +125,10 @@ pub(crate) trait Gpus: fmt::Debug + Send {
         self.start() == Start::Together
     }
 
-    /// Whether a rank's calls can be put on a caller's stream.
-    fn admits(&self, rank: Rank, stream: usize) -> Result<Option<CallProblem>, Error>;
+    /// Whether a rank's calls can be put on a caller's stream, of a context that the caller knows or the driver is asked for:
+    /// it does not know that of a default stream.
+    fn admits(&self, rank: Rank, stream: usize, context: Option<usize>)
+    -> Result<Option<CallProblem>, Error>;
 
     /// Launches a rank's kernel, or where calls start together all ranks'; on virtual GPUs, queues it. A rank without
     /// thread blocks has nothing to do. Says whether the launch went into a graph.

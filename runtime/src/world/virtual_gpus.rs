@@ -228,7 +228,7 @@ impl Gpus for VirtualGpus {
         self.shared
     }
 
-    fn admits(&self, _: Rank, _: usize) -> Result<Option<CallProblem>, Error> {
+    fn admits(&self, _: Rank, _: usize, _: Option<usize>) -> Result<Option<CallProblem>, Error> {
         Ok(Some(CallProblem::NoStreams))
     }
 

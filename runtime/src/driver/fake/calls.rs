@@ -32,7 +32,9 @@ impl Fake {
         let mut state = self.state();
         let number = state.calls.len();
         state.calls.push((name, what));
-        if name != symbol::event_query {
+        // Turning to a context is part of a question.
+        let turns = [symbol::ctx_get_current, symbol::ctx_set_current, symbol::capture_mode].contains(&name);
+        if name != symbol::event_query && !turns {
             state.asked = 0;
         }
         if let Some((_, code)) = state.failing.filter(|&(failing, _)| failing == number) {
@@ -125,19 +127,38 @@ impl State {
             shared_bytes: 0,
             params: vec![param],
         };
+        if self.device_of(stream)? != device {
+            return Err(GONE);
+        }
         match self.objects.get_mut(&stream) {
-            Some(Object::Stream { device: of, captured }) if *of == device => match captured {
-                Some(launches) => launches.push(launch),
-                None => self.launch(launch)?,
-            },
-            _ => return Err(GONE),
+            Some(Object::Stream { captured: Some(launches), .. }) => launches.push(launch),
+            _ => self.launch(launch)?,
         }
         Ok(())
     }
 
     fn wait_for(&mut self, stream: u64) -> Done {
         match self.objects.get(&stream) {
+            None if stream == 0 => self.run(),
             Some(Object::Stream { captured: None, .. }) => self.run(),
+            Some(Object::Stream { .. }) => Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
+            _ => Err(GONE),
+        }
+    }
+
+    /// An event's device, and the launches that it stands behind.
+    fn event(&self, event: u64) -> Result<(usize, Option<u64>), CUresult> {
+        match self.objects.get(&event) {
+            Some(&Object::Event { device, behind }) => Ok((device, behind)),
+            _ => Err(GONE),
+        }
+    }
+
+    /// A stream's device; the default stream is the current context's.
+    fn device_of(&self, stream: u64) -> Result<usize, CUresult> {
+        match self.objects.get(&stream) {
+            None if stream == 0 => self.device(),
+            Some(&Object::Stream { device, .. }) => Ok(device),
             _ => Err(GONE),
         }
     }
@@ -372,7 +393,9 @@ impl Api for Fake {
         _: u64,
     ) -> CUresult {
         self.call(symbol::mem_address_reserve, format!("{bytes} bytes"), |s| {
-            let mut at = FIRST;
+            // Multicast ranges lie above all virtual GPUs' memory.
+            let above = FIRST * (2 * s.setting.devices as u64 + 1);
+            let mut at = if bytes < 1 << 30 { above } else { FIRST };
             for (&base, object) in &s.objects {
                 if let Object::Range { bytes: taken } = object
                     && at < base + taken
@@ -380,10 +403,6 @@ impl Api for Fake {
                 {
                     at = base + taken;
                 }
-            }
-            // Multicast ranges lie above all virtual GPUs' memory.
-            if bytes < 1 << 30 {
-                at = at.max(FIRST * (s.setting.devices as u64 + 1));
             }
             s.objects.insert(at, Object::Range { bytes: bytes as u64 });
             unsafe { *address = at };
@@ -418,8 +437,8 @@ impl Api for Fake {
                     }
                     s.machine.alloc_at(address, bytes, "mapped memory").map_err(|_| INVALID)?;
                 }
-                Some(Object::Multicast { devices, added, bound }) => {
-                    if bound.len() != *devices || added.len() != *devices {
+                Some(Object::Multicast { devices, added, bound, bytes: size }) => {
+                    if bound.len() != *devices || added.len() != *devices || *size != bytes {
                         return Err(INVALID);
                     }
                     let addresses: Option<Vec<u64>> = bound
@@ -439,7 +458,7 @@ impl Api for Fake {
                 }
                 _ => return Err(GONE),
             }
-            s.objects.insert(address | MAPPING, Object::Mapping { handle, access: Vec::new() });
+            s.objects.insert(address | MAPPING, Object::Mapping { handle, bytes, access: Vec::new() });
             Ok(())
         })
     }
@@ -447,6 +466,9 @@ impl Api for Fake {
     unsafe fn mem_unmap(&self, address: CUdeviceptr, bytes: usize) -> CUresult {
         self.call(symbol::mem_unmap, format!("{bytes} bytes at {address:#x}"), |s| {
             let mapping = s.remove(address | MAPPING, |o| matches!(o, Object::Mapping { .. }))?;
+            if !matches!(mapping, Object::Mapping { bytes: mapped, .. } if mapped == bytes as u64) {
+                s.wrong("other bytes are unmapped than were mapped".to_owned());
+            }
             if s.is_pending() {
                 s.wrong("memory is unmapped while kernels run".to_owned());
             }
@@ -463,7 +485,7 @@ impl Api for Fake {
     unsafe fn mem_set_access(
         &self,
         address: CUdeviceptr,
-        _: usize,
+        bytes: usize,
         who: *const CUmemAccessDesc,
         count: usize,
     ) -> CUresult {
@@ -471,7 +493,7 @@ impl Api for Fake {
         let devices: Vec<usize> = who.iter().map(|desc| desc.location.id as usize).collect();
         self.call(symbol::mem_set_access, format!("{address:#x} for {devices:?}"), |s| {
             match s.objects.get_mut(&(address | MAPPING)) {
-                Some(Object::Mapping { access, .. }) => {
+                Some(Object::Mapping { access, bytes: mapped, .. }) if *mapped == bytes as u64 => {
                     *access = devices;
                     Ok(())
                 }
@@ -484,10 +506,15 @@ impl Api for Fake {
         &self,
         granularity: *mut usize,
         _: *const CUmulticastObjectProp,
-        _: CUmulticastGranularity_flags,
+        which: CUmulticastGranularity_flags,
     ) -> CUresult {
-        self.call(symbol::multicast_granularity, String::new(), |_| {
-            unsafe { *granularity = GRANULARITY as usize };
+        self.call(symbol::multicast_granularity, format!("{which:?}"), |s| {
+            // The recommended one is a good deal larger.
+            let times = match which {
+                CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_MINIMUM => 1,
+                CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_RECOMMENDED => 16,
+            };
+            unsafe { *granularity = (times * s.setting.multicast_granularity) as usize };
             Ok(())
         })
     }
@@ -499,7 +526,14 @@ impl Api for Fake {
     ) -> CUresult {
         let (devices, bytes) = unsafe { ((*prop).numDevices as usize, (*prop).size) };
         self.call(symbol::multicast_create, format!("{bytes} bytes for {devices}"), |s| {
-            let object = Object::Multicast { devices, added: Vec::new(), bound: Vec::new() };
+            let bytes = bytes as u64;
+            if !s.setting.multicast {
+                return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
+            }
+            if bytes == 0 || !bytes.is_multiple_of(s.setting.multicast_granularity) {
+                return Err(INVALID);
+            }
+            let object = Object::Multicast { devices, bytes, added: Vec::new(), bound: Vec::new() };
             unsafe { *handle = s.handle(object) };
             Ok(())
         })
@@ -511,10 +545,13 @@ impl Api for Fake {
         device: CUdevice,
     ) -> CUresult {
         self.call(symbol::multicast_add_device, format!("{device}"), |s| match s.objects.get_mut(&handle) {
-            Some(Object::Multicast { added, .. }) => {
+            Some(Object::Multicast { added, devices, .. })
+                if added.len() < *devices && !added.contains(&(device as usize)) =>
+            {
                 added.push(device as usize);
                 Ok(())
             }
+            Some(Object::Multicast { .. }) => Err(INVALID),
             _ => Err(GONE),
         })
     }
@@ -522,17 +559,29 @@ impl Api for Fake {
     unsafe fn multicast_bind_mem(
         &self,
         handle: CUmemGenericAllocationHandle,
-        _: usize,
+        at: usize,
         memory: CUmemGenericAllocationHandle,
-        _: usize,
+        from: usize,
         bytes: usize,
         _: u64,
     ) -> CUresult {
         self.call(symbol::multicast_bind_mem, format!("{bytes} bytes"), |s| {
-            let Some(&Object::Memory { device, .. }) = s.objects.get(&memory) else { return Err(GONE) };
-            let Some(Object::Multicast { devices, added, bound }) = s.objects.get_mut(&handle) else {
+            let least = s.setting.multicast_granularity;
+            let whole = [at, from, bytes].iter().all(|n| (*n as u64).is_multiple_of(least)) && bytes > 0;
+            let Some(&Object::Memory { device, bytes: made }) = s.objects.get(&memory) else {
                 return Err(GONE);
             };
+            let Some(Object::Multicast { devices, added, bound, bytes: size }) = s.objects.get_mut(&handle)
+            else {
+                return Err(GONE);
+            };
+            if !whole
+                || (from + bytes) as u64 > made
+                || (at + bytes) as u64 > *size
+                || !added.contains(&device)
+            {
+                return Err(INVALID);
+            }
             let early = added.len() < *devices;
             bound.push((device, memory, bytes as u64));
             if early {
@@ -547,11 +596,16 @@ impl Api for Fake {
         handle: CUmemGenericAllocationHandle,
         device: CUdevice,
         _: usize,
-        _: usize,
+        bytes: usize,
     ) -> CUresult {
         self.call(symbol::multicast_unbind, format!("{device}"), |s| match s.objects.get_mut(&handle) {
             Some(Object::Multicast { bound, .. }) => {
-                bound.retain(|&(on, ..)| on != device as usize);
+                let before = bound.len();
+                bound.retain(|&(on, _, size)| (on, size) != (device as usize, bytes as u64));
+                if bound.len() == before {
+                    s.wrong("other bytes are unbound than were bound".to_owned());
+                    return Err(INVALID);
+                }
                 Ok(())
             }
             _ => Err(GONE),
@@ -560,7 +614,8 @@ impl Api for Fake {
 
     unsafe fn host_alloc(&self, host: *mut *mut c_void, bytes: usize, _: u32) -> CUresult {
         self.call(symbol::host_alloc, format!("{bytes} bytes"), |s| {
-            s.device()?;
+            s.needs_context(symbol::host_alloc)?;
+            s.is_unsafe(symbol::host_alloc)?;
             let device = s.machine.alloc_zeroed(0, bytes as u64, 64, "host memory").map_err(|_| INVALID)?;
             let layout = Layout::from_size_align(bytes, 64).map_err(|_| INVALID)?;
             let memory = unsafe { std::alloc::alloc(layout) };
@@ -572,6 +627,10 @@ impl Api for Fake {
 
     unsafe fn host_free(&self, host: *mut c_void) -> CUresult {
         self.call(symbol::host_free, String::new(), |s| {
+            s.needs_context(symbol::host_free)?;
+            if s.is_pending() {
+                s.wrong("host memory is freed while kernels run".to_owned());
+            }
             if let Object::Host { bytes, device } =
                 s.remove(number(host), |o| matches!(o, Object::Host { .. }))?
             {
@@ -657,12 +716,16 @@ impl Api for Fake {
 
     unsafe fn stream_destroy(&self, stream: CUstream) -> CUresult {
         self.call(symbol::stream_destroy, String::new(), |s| {
+            s.needs_context(symbol::stream_destroy)?;
             s.remove(number(stream), |o| matches!(o, Object::Stream { .. })).map(drop)
         })
     }
 
     unsafe fn stream_synchronize(&self, stream: CUstream) -> CUresult {
-        self.call(symbol::stream_synchronize, String::new(), |s| s.wait_for(number(stream)))
+        self.call(symbol::stream_synchronize, String::new(), |s| {
+            s.is_unsafe(symbol::stream_synchronize)?;
+            s.wait_for(number(stream))
+        })
     }
 
     unsafe fn stream_wait_event(&self, _: CUstream, _: CUevent, _: u32) -> CUresult {
@@ -671,25 +734,25 @@ impl Api for Fake {
     }
 
     unsafe fn stream_capture_status(&self, stream: CUstream, status: *mut CUstreamCaptureStatus) -> CUresult {
-        self.call(symbol::stream_capture_status, String::new(), |s| match s.objects.get(&number(stream)) {
-            Some(Object::Stream { captured, .. }) => {
-                unsafe {
-                    *status = match captured {
-                        Some(_) => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
-                        None => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
-                    };
-                }
-                Ok(())
+        self.call(symbol::stream_capture_status, String::new(), |s| {
+            s.device_of(number(stream))?;
+            let captured = match s.objects.get(&number(stream)) {
+                Some(Object::Stream { captured, .. }) => captured.is_some(),
+                _ => false,
+            };
+            unsafe {
+                *status = match captured {
+                    true => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
+                    false => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
+                };
             }
-            _ => Err(GONE),
+            Ok(())
         })
     }
 
     unsafe fn stream_context(&self, stream: CUstream, ctx: *mut CUcontext) -> CUresult {
         self.call(symbol::stream_context, String::new(), |s| {
-            let Some(&Object::Stream { device: on, .. }) = s.objects.get(&number(stream)) else {
-                return Err(GONE);
-            };
+            let on = s.device_of(number(stream))?;
             let context = s.objects.iter().find_map(|(&handle, object)| match object {
                 Object::Context { device, .. } if *device == on => Some(handle),
                 _ => None,
@@ -709,6 +772,22 @@ impl Api for Fake {
         })
     }
 
+    unsafe fn capture_mode(&self, mode: *mut CUstreamCaptureMode) -> CUresult {
+        self.call(symbol::capture_mode, String::new(), |s| {
+            use CUstreamCaptureMode as M;
+            let (relaxed, before) = (
+                unsafe { *mode } == M::CU_STREAM_CAPTURE_MODE_RELAXED,
+                match s.relaxed {
+                    true => M::CU_STREAM_CAPTURE_MODE_RELAXED,
+                    false => M::CU_STREAM_CAPTURE_MODE_GLOBAL,
+                },
+            );
+            s.relaxed = relaxed;
+            unsafe { *mode = before };
+            Ok(())
+        })
+    }
+
     unsafe fn stream_end_capture(&self, stream: CUstream, graph: *mut CUgraph) -> CUresult {
         self.call(symbol::stream_end_capture, String::new(), |s| {
             let Some(Object::Stream { captured, .. }) = s.objects.get_mut(&number(stream)) else {
@@ -724,6 +803,7 @@ impl Api for Fake {
         self.call(symbol::graph_instantiate, String::new(), |s| {
             let Some(Object::Graph { launches }) = s.objects.get(&number(graph)) else { return Err(GONE) };
             let launches = launches.clone();
+            s.is_unsafe(symbol::graph_instantiate)?;
             unsafe { *exec = s.handle(Object::GraphExec { launches }) as CUgraphExec };
             Ok(())
         })
@@ -744,6 +824,7 @@ impl Api for Fake {
 
     unsafe fn graph_exec_destroy(&self, exec: CUgraphExec) -> CUresult {
         self.call(symbol::graph_exec_destroy, String::new(), |s| {
+            s.needs_context(symbol::graph_exec_destroy)?;
             s.remove(number(exec), |o| matches!(o, Object::GraphExec { .. })).map(drop)
         })
     }
@@ -751,29 +832,42 @@ impl Api for Fake {
     unsafe fn event_create(&self, event: *mut CUevent, _: u32) -> CUresult {
         self.call(symbol::event_create, String::new(), |s| {
             let device = s.device()?;
-            unsafe { *event = s.handle(Object::Event { device, recorded: false }) as CUevent };
+            unsafe { *event = s.handle(Object::Event { device, behind: None }) as CUevent };
             Ok(())
         })
     }
 
     unsafe fn event_destroy(&self, event: CUevent) -> CUresult {
         self.call(symbol::event_destroy, String::new(), |s| {
+            s.needs_context(symbol::event_destroy)?;
             s.remove(number(event), |o| matches!(o, Object::Event { .. })).map(drop)
         })
     }
 
-    unsafe fn event_record(&self, event: CUevent, _: CUstream) -> CUresult {
-        self.call(symbol::event_record, String::new(), |s| match s.objects.get_mut(&number(event)) {
-            Some(Object::Event { recorded, .. }) => {
-                *recorded = true;
-                Ok(())
+    unsafe fn event_record(&self, event: CUevent, stream: CUstream) -> CUresult {
+        self.call(symbol::event_record, String::new(), |s| {
+            let (on, _) = s.event(number(event))?;
+            if s.device_of(number(stream))? != on {
+                return Err(GONE);
             }
-            _ => Err(GONE),
+            if matches!(s.objects.get(&number(stream)), Some(Object::Stream { captured: Some(_), .. })) {
+                s.wrong("an event is recorded on a stream that is captured".to_owned());
+            }
+            let launched = s.launched[on];
+            if let Some(Object::Event { behind, .. }) = s.objects.get_mut(&number(event)) {
+                *behind = Some(launched);
+            }
+            Ok(())
         })
     }
 
-    unsafe fn event_query(&self, _: CUevent) -> CUresult {
+    unsafe fn event_query(&self, event: CUevent) -> CUresult {
         self.call(symbol::event_query, String::new(), |s| {
+            let (on, behind) = s.event(number(event))?;
+            s.is_unsafe(symbol::event_query)?;
+            if behind.is_none_or(|launches| launches <= s.ended[on]) {
+                return Ok(());
+            }
             s.asked += 1;
             let ready = s.pending.iter().all(|&launches| launches == s.pending[0]);
             if s.is_pending() && !ready && s.asked < OFTEN {
@@ -783,8 +877,14 @@ impl Api for Fake {
         })
     }
 
-    unsafe fn event_elapsed(&self, milliseconds: *mut f32, _: CUevent, _: CUevent) -> CUresult {
-        self.call(symbol::event_elapsed, String::new(), |_| {
+    unsafe fn event_elapsed(&self, milliseconds: *mut f32, start: CUevent, end: CUevent) -> CUresult {
+        self.call(symbol::event_elapsed, String::new(), |s| {
+            s.needs_context(symbol::event_elapsed)?;
+            let ((on, begun), (with, ended)) = (s.event(number(start))?, s.event(number(end))?);
+            let (Some(_), Some(behind), true) = (begun, ended, on == with) else { return Err(GONE) };
+            if behind > s.ended[on] {
+                return Err(CUresult::CUDA_ERROR_NOT_READY);
+            }
             unsafe { *milliseconds = 1.5 };
             Ok(())
         })
@@ -801,7 +901,8 @@ impl Api for Fake {
         let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy().into_owned();
         let kind = if text.starts_with("\u{7f}ELF") { "a cubin".to_owned() } else { version_of(&text) };
         self.call(symbol::module_load, kind, |s| {
-            let device = s.device()?;
+            let device = s.needs_context(symbol::module_load)?;
+            s.is_unsafe(symbol::module_load)?;
             let parsed = match text.starts_with("\u{7f}ELF") {
                 true => None,
                 false => Some(Arc::new(Module::parse(&text).map_err(|_| CUresult::CUDA_ERROR_INVALID_PTX)?)),
@@ -813,6 +914,7 @@ impl Api for Fake {
 
     unsafe fn module_unload(&self, module: CUmodule) -> CUresult {
         self.call(symbol::module_unload, String::new(), |s| {
+            s.needs_context(symbol::module_unload)?;
             let handle = number(module);
             s.objects.retain(|_, o| !matches!(o, Object::Function { module, .. } if *module == handle));
             s.remove(handle, |o| matches!(o, Object::Module { .. })).map(drop)
@@ -875,6 +977,10 @@ impl Api for Fake {
     ) -> CUresult {
         let param = unsafe { *params }.cast::<u8>();
         self.call(symbol::launch_cooperative, format!("{grid} x {threads}"), |s| {
+            let (blocks, multiprocessors) = s.setting.resident;
+            if i64::from(grid) > i64::from(blocks) * i64::from(multiprocessors) {
+                return Err(CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+            }
             s.begin(number(function), grid, threads, number(stream), param)
         })
     }

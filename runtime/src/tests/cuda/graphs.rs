@@ -167,3 +167,163 @@ fn many_calls_of_mixed_programs_go_back_to_back() {
     drop((session, world));
     clean(&fake);
 }
+
+#[test]
+fn what_has_never_been_called_can_be_captured_and_memory_be_made_meanwhile() {
+    let fake = Fake::new(2);
+    let world = world(&fake, 2);
+    let communicators = world.communicators().unwrap();
+    let ring = super::staged("ring_all_reduce", super::Protocol::Ll);
+    let kernels: Vec<Kernel> =
+        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let mut windows = Vec::new();
+    let graph = world.capture(|| {
+        for (communicator, kernel) in communicators.iter().zip(&kernels) {
+            let window = communicator.alloc_zeroed(4 * COUNT)?;
+            window.write(&bytes(1.0))?;
+            kernel.enqueue(Call::in_place(&window, COUNT))?;
+            windows.push(window);
+        }
+        Ok(())
+    });
+    let graph = graph.unwrap();
+    for _ in 0..3 {
+        graph.launch().unwrap();
+    }
+    world.synchronize().unwrap();
+    assert!(windows.iter().all(|window| window.read().unwrap() == bytes(8.0)));
+    drop((graph, windows, kernels, communicators, world));
+    clean(&fake);
+}
+
+#[test]
+fn captures_of_others_do_not_disturb() {
+    let fake = Fake::new(2);
+    let doubling = Doubling::new(world(&fake, 2));
+    let driver = fake.driver();
+    let context = Context::new(&Device::new(&driver, 1).unwrap()).unwrap();
+    let stream = Stream::new(&context).unwrap();
+    doubling.enqueue(0).unwrap();
+    stream.begin_capture().unwrap();
+    // A call waits, one has ended, memory is given up and made, code is loaded, calls are waited for.
+    let unused = doubling.communicators[0].alloc(4);
+    assert!(matches!(unused, Err(Error::InFlight { .. })), "{unused:?}");
+    doubling.enqueue(1).unwrap();
+    (0..2).for_each(|rank| doubling.enqueue(rank).unwrap());
+    doubling.world.synchronize().unwrap();
+    drop(doubling.communicators[0].alloc_zeroed(4).unwrap());
+    let one_shot = named("one_shot_all_reduce");
+    doubling.communicators[0].load(&one_shot, DType::F32, RedOp::Sum).unwrap();
+    let session = doubling.world.session().unwrap();
+    calls(&session, &[(&one_shot, DType::F32, 40)]).unwrap();
+    drop(stream.end_capture().unwrap());
+    doubling.holds(2);
+    drop((session, doubling, stream, context, driver));
+    clean(&fake);
+}
+
+#[test]
+fn a_default_stream_is_one_of_its_device() {
+    let fake = Fake::new(2);
+    let doubling = Doubling::new(world(&fake, 2));
+    let driver = fake.driver();
+    let contexts: Vec<_> =
+        (0..2).map(|ordinal| Context::new(&Device::new(&driver, ordinal).unwrap()).unwrap()).collect();
+    let enqueue = |rank: usize, of: usize| {
+        let call = Call::in_place(&doubling.windows[rank], COUNT);
+        doubling.kernels[rank].enqueue_in(call, Some(0), Some(contexts[of].raw() as usize))
+    };
+    let Err(Error::Call { problems, .. }) = enqueue(0, 1) else { panic!("not refused") };
+    assert!(matches!(problems[..], [CallProblem::ForeignStream { device: 0 }]), "{problems:?}");
+    (0..2).for_each(|rank| enqueue(rank, rank).unwrap());
+    doubling.world.synchronize().unwrap();
+    doubling.holds(1);
+    drop((contexts, doubling, driver));
+    clean(&fake);
+}
+
+#[test]
+fn a_graph_that_starts_on_some_ranks_only_ends_the_communicators() {
+    let fake = Fake::new(2);
+    let doubling = Doubling::new(world(&fake, 2));
+    let graph = doubling.world.capture(|| (0..2).try_for_each(|rank| doubling.enqueue(rank))).unwrap();
+    let launched = |from: usize| {
+        let calls = fake.calls();
+        let launches = calls.iter().enumerate().skip(from).filter(|(_, call)| call.0 == symbol::graph_launch);
+        launches.map(|(at, _)| at - from).collect::<Vec<_>>()
+    };
+    graph.launch().unwrap();
+    doubling.world.synchronize().unwrap();
+    let from = fake.calls().len();
+    graph.launch().unwrap();
+    doubling.world.synchronize().unwrap();
+    let second = launched(from)[1];
+    fake.fail_at(second, cudarc::driver::sys::CUresult::CUDA_ERROR_UNKNOWN);
+    let error = graph.launch().unwrap_err();
+    assert!(matches!(&error, Error::Failed(_)) && error.to_string().contains("cuGraphLaunch"), "{error}");
+    assert!(matches!(graph.launch(), Err(Error::Poisoned(_))));
+    assert!(matches!(doubling.enqueue(1), Err(Error::Poisoned(_))));
+    // The rank that has begun leaves, and nothing is freed before it has.
+    let Doubling { world, communicators, kernels, windows } = doubling;
+    calls(&world.session().unwrap(), &[(&named("ring_all_reduce"), DType::F32, 50)]).unwrap();
+    drop((graph, communicators, kernels, windows, world));
+    clean(&fake);
+}
+
+/// Neither calls nor counts are left over from a capture that failed.
+fn captures_stand_alone(world: World) {
+    let doubling = Doubling::new(world);
+    let world = &doubling.world;
+    let graph = world.capture(|| (0..2).try_for_each(|rank| doubling.enqueue(rank))).unwrap();
+    let within = |result: Result<(), Error>| {
+        assert!(matches!(result, Err(Error::Capturing { .. })), "{result:?}");
+    };
+    let outer = world.capture(|| {
+        within(world.capture(|| Ok(())).map(drop));
+        within(graph.launch());
+        within(world.synchronize());
+        (0..2).try_for_each(|rank| doubling.enqueue(rank))
+    });
+    assert_eq!(outer.unwrap().calls(), 1);
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        world.capture(|| {
+            doubling.enqueue(0).unwrap();
+            panic!("while calls are captured")
+        })
+    }));
+    assert!(panics.is_err());
+    graph.launch().unwrap();
+    world.synchronize().unwrap();
+    (0..2).for_each(|rank| doubling.enqueue(rank).unwrap());
+    world.synchronize().unwrap();
+    doubling.holds(2);
+    // Of communicators that are made in between.
+    let mut made = None;
+    let graph = world.capture(|| {
+        let communicators = world.communicators()?;
+        let windows: Vec<_> =
+            communicators.iter().map(|c| c.alloc_zeroed(4 * COUNT)).collect::<Result<_, _>>()?;
+        for (c, window) in communicators.iter().zip(&windows) {
+            let kernel = c.load(&named("ring_all_reduce"), DType::F32, RedOp::Sum)?;
+            kernel.enqueue(Call::in_place(window, COUNT))?;
+        }
+        made = Some(communicators);
+        Ok(())
+    });
+    let graph = graph.unwrap();
+    assert_eq!(graph.calls(), 1);
+    graph.launch().unwrap();
+    world.synchronize().unwrap();
+}
+
+#[test]
+fn captures_stand_alone_on_gpus() {
+    let fake = Fake::new(2);
+    captures_stand_alone(world(&fake, 2));
+    clean(&fake);
+}
+
+#[test]
+fn captures_stand_alone_on_virtual_gpus() {
+    captures_stand_alone(super::super::world(2));
+}

@@ -31,7 +31,7 @@ fn newest(driver: Version) -> Isa {
 }
 
 /// Instructions and targets that came with a version; everything else that kernels use is in 7.0 ("PTX ISA").
-const SINCE: [(&str, Isa); 12] = [
+const SINCE: [(&str, Isa); 13] = [
     (".target sm_100", (8, 6)),
     (".target sm_101", (8, 6)),
     (".target sm_103", (8, 8)),
@@ -41,6 +41,7 @@ const SINCE: [(&str, Isa); 12] = [
     (".target sm_90", (7, 8)),
     (".target sm_89", (7, 8)),
     ("multimem.", (8, 1)),
+    (".acc::f32", (8, 2)),
     ("fence.proxy.alias", (7, 5)),
     ("mbarrier.", (8, 0)),
     ("e4m3", (8, 1)),

@@ -37,8 +37,10 @@ pub(crate) struct CudaGpus {
     heap: Heap,
     /// Status records, by address: in which memory, and its first word there.
     status: BTreeMap<u64, (Arc<Pinned>, usize)>,
-    /// Of each rank.
+    /// Of each rank, for its calls.
     streams: Vec<Stream>,
+    /// Of each rank, for the host's copies: what goes on while calls are captured, and is not captured itself.
+    copies: Vec<Stream>,
     /// Of each rank; the same one where they share a device.
     contexts: Vec<Arc<Context>>,
     shared: bool,
@@ -92,9 +94,14 @@ fn flight<'a>(
 }
 
 impl Flight {
+    /// Whether a call may run. The device may know more than has been asked of it.
+    fn is_running(&self) -> Result<bool, CudaError> {
+        Ok(self.running && !self.end.is_done()?)
+    }
+
     /// Before a call is put on the stream: one of a communicator at a time.
     fn begin(&mut self, stream: &Stream) -> Result<(), CudaError> {
-        self.running = self.running && !self.end.is_done()?;
+        self.running = self.is_running()?;
         if !self.running {
             self.blocks = 0;
             self.start.record(stream)
@@ -129,7 +136,8 @@ impl CudaGpus {
             };
             contexts.push(context);
         }
-        let streams = contexts.iter().map(Stream::new).collect::<Result<Vec<_>, _>>()?;
+        let of_each = || contexts.iter().map(Stream::new).collect::<Result<Vec<_>, _>>();
+        let (streams, copies) = (of_each()?, of_each()?);
         let distinct = if shared { &contexts[..1] } else { &contexts[..] };
         let devices = distinct.iter().map(|context| context.device().clone()).collect();
         let heap = Heap::new(driver, devices, ordinals.len() as u32)?;
@@ -141,6 +149,7 @@ impl CudaGpus {
             heap,
             status: BTreeMap::new(),
             streams,
+            copies,
             contexts,
             shared,
             arch,
@@ -192,7 +201,7 @@ impl CudaGpus {
         rank: usize,
         copies: u32,
     ) -> Result<Duration, CudaError> {
-        let (stream, context) = (&self.streams[rank], &self.contexts[rank]);
+        let (stream, context) = (&self.copies[rank], &self.contexts[rank]);
         let (start, end) = (Event::new(context)?, Event::new(context)?);
         // Once before, as the first of its kind takes longer.
         stream.copy(to, from, bytes)?;
@@ -222,10 +231,12 @@ impl CudaGpus {
 
     /// Makes sure that a call's blocks are resident together with those of other groups' calls that run.
     fn admit(&self, rank: usize, program: &Loaded, most: u64, group: u64) -> Result<(), CudaError> {
-        let beside = self.flights.iter().filter(|((of, on), flight)| {
-            *of != group && (self.shared || *on as usize == rank) && flight.running
-        });
-        let blocks = self.blocks(&program.cuda, rank) + beside.map(|(_, flight)| flight.blocks).sum::<u64>();
+        let mut blocks = self.blocks(&program.cuda, rank);
+        for ((of, on), flight) in &self.flights {
+            if *of != group && (self.shared || *on as usize == rank) && flight.is_running()? {
+                blocks += flight.blocks;
+            }
+        }
         if blocks <= most {
             return Ok(());
         }
@@ -257,13 +268,18 @@ impl CudaGpus {
         // the call has ended, and is mapped for all devices of the world.
         unsafe { function.launch(&stream, shape, params)? };
         flight.blocks = flight.blocks.max(shape.blocks.into());
-        flight.end(&stream)?;
+        if let Err(error) = flight.end(&stream) {
+            // Nothing would tell when it ends.
+            self.abort();
+            let _ = stream.synchronize();
+            return Err(error);
+        }
         Ok(false)
     }
 
     fn stream_at(&self, address: u64) -> &Stream {
         let rank = self.heap.rank(address).unwrap_or(0);
-        self.streams.get(rank).unwrap_or(&self.streams[0])
+        self.copies.get(rank).unwrap_or(&self.copies[0])
     }
 }
 
@@ -317,7 +333,7 @@ impl Gpus for CudaGpus {
         let rank = at.0.0 as usize;
         let address = self.heap.alloc(at, &self.contexts[rank], bytes, label)?;
         // Zeros before anybody is told of the address.
-        if zeroed && let Err(error) = self.streams[rank].fill(address, bytes, 0) {
+        if zeroed && let Err(error) = self.copies[rank].fill(address, bytes, 0) {
             self.heap.free(address);
             return Err(error.into());
         }
@@ -378,7 +394,8 @@ impl Gpus for CudaGpus {
     }
 
     fn copy(&mut self, to: u64, from: u64, bytes: u64, times: u32) -> Result<Option<Duration>, Trouble> {
-        let rank = self.heap.rank(from).unwrap_or(0);
+        // Registered memory is not the heap's.
+        let rank = self.heap.rank(from).filter(|&rank| rank < self.contexts.len()).unwrap_or(0);
         Ok(Some(self.timed((to, from), bytes, rank, times.max(1)).map_err(Error::from)?))
     }
 
@@ -386,12 +403,13 @@ impl Gpus for CudaGpus {
         if self.shared { Start::Together } else { Start::AtOnce }
     }
 
-    fn admits(&self, rank: Rank, stream: usize) -> Result<Option<CallProblem>, Error> {
+    fn admits(&self, rank: Rank, stream: usize, known: Option<usize>) -> Result<Option<CallProblem>, Error> {
         let context = &self.contexts[rank.0 as usize];
         // SAFETY: the caller has lent the stream for the call that is being checked.
         let stream = unsafe { Stream::borrowed(context, stream as CUstream) };
         let device = context.device().ordinal();
-        Ok((!stream.is_of_context()?).then_some(CallProblem::ForeignStream { device }))
+        let own = known.is_none_or(|known| known == context.raw() as usize) && stream.is_of_context()?;
+        Ok((!own).then_some(CallProblem::ForeignStream { device }))
     }
 
     fn launch(
@@ -438,19 +456,24 @@ impl Gpus for CudaGpus {
     fn replay(&mut self, graph: u64, groups: &[u64]) -> Result<(), Trouble> {
         let CudaGpus { flights, graphs, streams, contexts, .. } = self;
         let Some(graphs) = graphs.get(&graph) else { return Ok(()) };
-        for (rank, graph) in graphs.iter().enumerate() {
+        let launch = |(rank, graph): (usize, &Graph)| -> Result<(), CudaError> {
             let stream = &streams[rank];
-            let mut launch = || -> Result<(), CudaError> {
-                for &group in groups {
-                    flight(flights, (group, rank as u32), &contexts[rank])?.begin(stream)?;
-                }
-                graph.launch(stream)?;
-                for &group in groups {
-                    flight(flights, (group, rank as u32), &contexts[rank])?.end(stream)?;
-                }
-                Ok(())
-            };
-            launch().map_err(Error::from)?;
+            for &group in groups {
+                flight(flights, (group, rank as u32), &contexts[rank])?.begin(stream)?;
+            }
+            graph.launch(stream)?;
+            for &group in groups {
+                flight(flights, (group, rank as u32), &contexts[rank])?.end(stream)?;
+            }
+            Ok(())
+        };
+        if let Err(error) = graphs.iter().enumerate().try_for_each(launch) {
+            // The ranks that have begun would wait for the others.
+            self.abort();
+            for stream in &self.streams {
+                let _ = stream.synchronize();
+            }
+            return Err(Error::from(error).into());
         }
         Ok(())
     }
@@ -461,8 +484,8 @@ impl Gpus for CudaGpus {
 
     fn progress(&mut self) -> Result<Progress, Trouble> {
         let mut elapsed: Option<Duration> = None;
-        for flight in self.flights.values().filter(|flight| flight.running) {
-            if !flight.end.is_done().map_err(Error::from)? {
+        for flight in self.flights.values() {
+            if flight.is_running().map_err(Error::from)? {
                 return Ok(Progress::Running);
             }
         }
@@ -477,7 +500,7 @@ impl Gpus for CudaGpus {
     fn flies(&self, group: u64, rank: Rank) -> bool {
         // Where calls start together they are those of rank 0.
         let rank = if self.shared { 0 } else { rank.0 };
-        let running = |flight: &Flight| flight.running && !flight.end.is_done().unwrap_or(true);
+        let running = |flight: &Flight| flight.is_running().unwrap_or(false);
         self.flights.get(&(group, rank)).is_some_and(running)
     }
 
@@ -496,9 +519,8 @@ const LEAVING: Duration = Duration::from_secs(10);
 impl Drop for CudaGpus {
     /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory stays.
     fn drop(&mut self) {
-        let running = |gpus: &CudaGpus| {
-            gpus.flights.values().any(|flight| flight.running && !flight.end.is_done().unwrap_or(true))
-        };
+        let running =
+            |gpus: &CudaGpus| gpus.flights.values().any(|flight| flight.is_running().unwrap_or(false));
         if !running(self) {
             return;
         }

@@ -1,7 +1,8 @@
 //! The symmetric heap: one flat range of addresses, of which each rank has an equal part. The same place is `stride` bytes
 //! further for the next rank, and every device of the world reaches every address.
 
-use crate::driver::{Context, CudaError, Device, Driver, Mapping, Physical, Range};
+use crate::driver::api::symbol;
+use crate::driver::{Context, CudaError, Device, Driver, Mapping, Multicast, Physical, Range};
 use crate::world::gpus::Place;
 use quadrille_compiler::ids::Rank;
 use std::collections::BTreeMap;
@@ -27,6 +28,10 @@ impl Heap {
             granularity = granularity.max(Physical::granularity(device)?);
             memory = memory.max(device.memory()?);
         }
+        if devices.len() > 1 && !driver.lacks(symbol::multicast_granularity) {
+            // All memory may be bound to a multicast object; where there are none it makes no difference.
+            granularity = granularity.max(Multicast::granularity(driver, devices.len()).unwrap_or(1));
+        }
         // Where ranks share a device they share its memory.
         let sharing = u64::from(ranks).div_ceil(devices.len().max(1) as u64);
         let stride = (memory / sharing).max(granularity).next_power_of_two();
@@ -35,13 +40,14 @@ impl Heap {
         Ok(Heap { mapped: BTreeMap::new(), free, devices, granularity, stride, range })
     }
 
-    fn rounded(&self, bytes: u64) -> u64 {
-        bytes.max(1).next_multiple_of(self.granularity)
+    /// The bytes that so many take; `None` where that is more than there can be.
+    fn rounded(&self, bytes: u64) -> Option<u64> {
+        bytes.max(1).checked_next_multiple_of(self.granularity)
     }
 
     /// A place of `bytes` bytes: the first that is large enough.
     pub(super) fn reserve(&mut self, bytes: u64) -> Option<Place> {
-        let need = self.rounded(bytes);
+        let need = self.rounded(bytes)?;
         let (&begin, &room) = self.free.iter().find(|&(_, &room)| room >= need)?;
         self.free.remove(&begin);
         if room > need {
@@ -52,7 +58,7 @@ impl Heap {
 
     /// Gives a place back, and joins it with what is free around it.
     pub(super) fn release(&mut self, Place(mut begin): Place, bytes: u64) {
-        let mut room = self.rounded(bytes);
+        let Some(mut room) = self.rounded(bytes) else { return };
         if let Some(after) = self.free.remove(&(begin + room)) {
             room += after;
         }
@@ -73,7 +79,7 @@ impl Heap {
         bytes: u64,
         label: &str,
     ) -> Result<u64, CudaError> {
-        let memory = Arc::new(Physical::new(context, self.rounded(bytes), label)?);
+        let memory = Arc::new(Physical::new(context, self.rounded(bytes).unwrap_or(u64::MAX), label)?);
         let address = self.range.base() + u64::from(rank.0) * self.stride + place;
         let mapping = Mapping::new(&self.range, address, &memory, &self.devices)?;
         self.mapped.insert(address, mapping);
@@ -124,5 +130,6 @@ mod tests {
         heap.release(places[0], grain + 1);
         assert_eq!(heap.free, all);
         assert_eq!(heap.reserve(heap.stride + 1), None);
+        assert_eq!(heap.reserve(u64::MAX), None);
     }
 }

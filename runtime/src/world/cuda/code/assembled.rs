@@ -87,7 +87,8 @@ fn texts_assemble_with_the_version_that_they_are_given_and_not_with_an_older_one
         (named("two_shot_all_reduce"), DType::F32, sm(100), "8.6"),
         (staged("ring_all_reduce", Protocol::Ll), DType::F16, sm(80), "7.7"),
         (staged("ring_all_reduce", Protocol::Ll128), DType::F32, sm(90), "7.8"),
-        (named("multimem_two_shot_all_reduce"), DType::Bf16, sm(90), "8.1"),
+        (named("multimem_two_shot_all_reduce"), DType::Bf16, sm(90), "8.2"),
+        (named("multimem_two_shot_all_reduce"), DType::F32, sm(90), "8.1"),
     ];
     let any = Version { major: 13, minor: 0 };
     for (collective, dtype, arch, version) in cases {

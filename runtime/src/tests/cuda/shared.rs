@@ -1,0 +1,136 @@
+//! Ranks that share one GPU, over the fake driver: one cooperative launch for all.
+
+use super::{calls, clean, named, options, staged};
+use crate::communicator::Window;
+use crate::driver::CudaError;
+use crate::driver::api::symbol;
+use crate::driver::fake::Fake;
+use crate::error::{CallProblem, Error};
+use crate::kernel::Kernel;
+use crate::launch::Call;
+use crate::tests::{cache, provide};
+use crate::world::World;
+use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::ids::Rank;
+use quadrille_compiler::options::Protocol;
+
+fn world(fake: &Fake, ranks: u32) -> World {
+    provide();
+    let world = World::cuda_shared_by(fake.driver(), 0, ranks, options());
+    let world = world.unwrap_or_else(|error| panic!("{error}"));
+    world.keep_kernels(cache());
+    world
+}
+
+#[test]
+fn results_are_exact_and_each_call_is_one_cooperative_launch() {
+    for ranks in [2, 4, 8] {
+        let fake = Fake::new(1);
+        let world = world(&fake, ranks);
+        let session = world.session().unwrap();
+        let (ring, two_shot) = (named("ring_all_reduce"), named("two_shot_all_reduce"));
+        let all = [
+            (&ring, DType::Bf16, 1000),
+            (&two_shot, DType::F32, 333),
+            (&ring, DType::F32, 0),
+            (&two_shot, DType::Bf16, 7),
+        ];
+        calls(&session, &all).unwrap();
+        let names: Vec<_> = fake.calls().into_iter().map(|call| call.0).collect();
+        assert_eq!(names.iter().filter(|name| **name == symbol::launch_cooperative).count(), all.len());
+        assert!(!names.contains(&symbol::launch) && !names.contains(&symbol::multicast_create));
+        if ranks == 2 {
+            let [simple, ll] =
+                [Protocol::Simple, Protocol::Ll].map(|protocol| staged("ring_all_reduce", protocol));
+            calls(&session, &[(&simple, DType::F32, 100), (&ll, DType::Bf16, 77)]).unwrap();
+        }
+        let domain = world.domain();
+        assert!(domain.one_device && !domain.multicast && !domain.whole_lines);
+        drop((session, world));
+        clean(&fake);
+    }
+}
+
+/// Kernels and windows of a ring of two ranks.
+fn ring(world: &World) -> (Vec<Kernel>, Vec<Window>) {
+    let communicators = world.communicators().unwrap();
+    let ring = named("ring_all_reduce");
+    let kernels = communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let windows: Vec<Window> = communicators.iter().map(|c| c.alloc(400).unwrap()).collect();
+    windows.iter().for_each(|window| window.write(&bytes(1.0)).unwrap());
+    (kernels, windows)
+}
+
+fn bytes(value: f32) -> Vec<u8> {
+    (0..100).flat_map(|_| value.to_le_bytes()).collect()
+}
+
+#[test]
+fn a_call_starts_when_the_last_rank_has_queued_it() {
+    let fake = Fake::new(1);
+    let world = world(&fake, 2);
+    let (kernels, windows) = ring(&world);
+    let launches = || fake.calls().iter().filter(|call| call.0 == symbol::launch_cooperative).count();
+    let enqueue = |rank: usize| kernels[rank].enqueue(Call::in_place(&windows[rank], 100));
+    enqueue(0).unwrap();
+    enqueue(0).unwrap();
+    assert_eq!(launches(), 0);
+    let missing = world.synchronize().unwrap_err();
+    let Error::NotEnqueued { call: 1, missing, .. } = &missing else { panic!("{missing}") };
+    assert_eq!(missing[..], [Rank(1)]);
+    assert!(matches!(windows[0].read(), Err(Error::Busy { .. })));
+    enqueue(1).unwrap();
+    assert_eq!(launches(), 1);
+    enqueue(1).unwrap();
+    assert_eq!(launches(), 2);
+    world.synchronize().unwrap();
+    assert!(windows.iter().all(|window| window.read().unwrap() == bytes(4.0)));
+    let graph = world.capture(|| (0..2).try_for_each(enqueue)).unwrap();
+    graph.launch().unwrap();
+    graph.launch().unwrap();
+    world.synchronize().unwrap();
+    assert!(windows.iter().all(|window| window.read().unwrap() == bytes(16.0)));
+    drop((graph, kernels, windows, world));
+    clean(&fake);
+}
+
+#[test]
+fn ranks_of_one_launch_have_to_call_the_same() {
+    let fake = Fake::new(1);
+    let world = world(&fake, 2);
+    let (kernels, windows) = ring(&world);
+    kernels[0].enqueue(Call::in_place(&windows[0], 100)).unwrap();
+    let short = windows[1].slice(0..40).unwrap();
+    let result = kernels[1].enqueue(Call::in_place(&short, 10));
+    let Err(Error::Call { problems, .. }) = result else { panic!("{result:?}") };
+    assert!(matches!(problems[..], [CallProblem::Differs { peer: Rank(1), .. }]), "{problems:?}");
+    // It was not queued, and the right call can still come.
+    kernels[1].enqueue(Call::in_place(&windows[1], 100)).unwrap();
+    world.synchronize().unwrap();
+    assert!(windows.iter().all(|window| window.read().unwrap() == bytes(2.0)));
+    drop((kernels, windows, short, world));
+    clean(&fake);
+}
+
+#[test]
+fn more_ranks_than_fit_are_refused() {
+    // A multiprocessor that holds one block: all ranks' blocks need as many multiprocessors.
+    let fake = Fake::with(1, |setting| setting.resident = (1, 3));
+    let four = world(&fake, 4);
+    let session = four.session().unwrap();
+    let error = session.communicators()[0].load(&named("ring_all_reduce"), DType::F32, RedOp::Sum);
+    let Err(Error::Cuda(CudaError::Residency { blocks: 4, most: 3, device: 0, .. })) = error else {
+        panic!("{error:?}")
+    };
+    drop((session, four));
+    let two = world(&fake, 2);
+    calls(&two.session().unwrap(), &[(&named("ring_all_reduce"), DType::F32, 9)]).unwrap();
+    drop(two);
+    clean(&fake);
+    let fake = Fake::with(1, |setting| setting.cooperative = false);
+    let error = World::cuda_shared_by(fake.driver(), 0, 2, options()).unwrap_err();
+    assert!(
+        matches!(error, Error::Cuda(CudaError::Unsupported { feature: "cooperative launch", .. })),
+        "{error}"
+    );
+}
