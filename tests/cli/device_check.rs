@@ -36,14 +36,10 @@ fn every_part_is_carried_out_on_virtual_gpus() {
     super::schema::check(&whole).unwrap_or_else(|error| panic!("{error}"));
     assert!(json["machine"]["virtual"] == true && json["clock"].as_str().unwrap().contains("no GPU's"));
     for place in PLACES {
-        // Of each example four calls in two types; ranks on one GPU have no switch.
-        let switch = place == "vGPU each";
+        // Of each example four calls in two types.
         let counts =
             ["graph", "mixed", "copies", "examples"].map(|name| part(&json, name, place)["good"].as_u64());
-        assert_eq!(counts, [20, 50, 2, if switch { 24 } else { 16 }].map(Some), "{json:#}");
-        let refused = &part(&json, "examples", place)["skipped"];
-        assert_eq!(refused.as_array().unwrap().is_empty(), switch, "{refused}");
-        assert!(switch || refused[0]["what"] == "multimem_all_gather on 2 ranks", "{refused}");
+        assert_eq!(counts, [20, 50, 2, 24].map(Some), "{json:#}");
     }
     let timings = json["timings"].as_array().unwrap();
     // Two places, two algorithms, two grids, two sizes.
@@ -92,6 +88,21 @@ fn an_example_with_wrong_results_fails_the_check_and_the_rest_goes_on() {
         json["error"]["message"].as_str().unwrap().contains("examples (one vGPU), examples (vGPU each)"),
         "{json:#}"
     );
+}
+
+#[test]
+fn examples_that_are_not_for_the_world_are_listed_with_the_reason() {
+    let examples = "device-check --world virtual --parts examples --ranks 3 --only";
+    let name = "recursive_doubling_all_gather";
+    let json = line(&format!("{examples} {name},multimem_all_gather --format json")).succeeds().json();
+    for place in PLACES {
+        let part = part(&json, "examples", place);
+        let refused = (&part["skipped"][0]["what"], &part["skipped"][0]["why"]);
+        assert_eq!(refused, (&format!("{name} on 3 ranks").into(), &"3 ranks are not a power of two".into()));
+        assert_eq!((&part["verdict"], &part["good"]), (&"ok".into(), &8.into()));
+    }
+    let json = line(&format!("{examples} {name} --format json")).succeeds().json();
+    assert_eq!(part(&json, "examples", PLACES[0])["verdict"], "skipped");
 }
 
 #[test]

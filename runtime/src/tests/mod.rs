@@ -1,5 +1,6 @@
 //! The runtime on kernels written by hand against the ABI, so that what is tested here does not rest on the compiler.
 
+mod by_hand;
 mod calls;
 mod cuda;
 mod failures;

@@ -94,25 +94,25 @@ fn kernels_by_hand_are_exact_and_do_not_race() {
 
 #[test]
 fn a_kernel_by_hand_without_its_order_races() {
-    // Each is one instruction, or one line, of the text.
+    // Each is one instruction, or one line, of the text. One launch for all ranks would order it, by where it begins and ends.
     for (from, to) in [
         ("st.release.sys.global.u64", "st.relaxed.sys.global.u64"),
         ("ld.acquire.sys.global.u64", "ld.relaxed.sys.global.u64"),
         ("  meet(p, 0, rank, block, call);\n", ""),
         ("  meet(p, 1, rank, block, call);\n", ""),
     ] {
-        for (hand, shared) in [(Hand::OneShot, false), (Hand::TwoShot, false), (Hand::TwoShot, true)] {
+        for hand in [Hand::OneShot, Hand::TwoShot] {
             let text = hand.text(DType::Bf16);
             assert!(text.contains(from), "{from}");
             let text = text.replace(from, to);
             let found = (0..4).find_map(|seed| {
-                match calls(&checked(shared, 2, seed), hand, &text, DType::Bf16, &[1003]) {
+                match calls(&checked(false, 2, seed), hand, &text, DType::Bf16, &[1003]) {
                     Err(error) => Some(error.to_string()),
                     Ok(_) => None,
                 }
             });
             let found = found.unwrap_or_else(|| panic!("{hand:?}: nobody notices {to:?} for {from:?}"));
-            assert!(found.contains("race") || found.contains("not ordered"), "{found}");
+            assert!(found.contains("race"), "{found}");
         }
     }
 }
