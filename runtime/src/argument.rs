@@ -32,6 +32,8 @@ impl<'a> From<&'a Plain<'a>> for Argument<'a> {
 pub struct Plain<'a> {
     address: u64,
     bytes: u64,
+    /// The driver's number of the GPU whose memory it is, where that is known.
+    device: Option<u32>,
     /// Tells cudarc that the stream uses the slice.
     _use: Option<SyncOnDrop<'a>>,
     _borrowed: PhantomData<&'a ()>,
@@ -40,18 +42,18 @@ pub struct Plain<'a> {
 impl<'a> Plain<'a> {
     /// A slice that calls on the stream read.
     pub fn input<T>(slice: &'a CudaSlice<T>, stream: &'a CudaStream) -> Plain<'a> {
-        let bytes = bytes(slice);
-        Plain::borrowed(slice.device_ptr(stream), bytes)
+        let about = about(slice);
+        Plain::borrowed(slice.device_ptr(stream), about)
     }
 
     /// A slice that calls on the stream write, and may read.
     pub fn output<T>(slice: &'a mut CudaSlice<T>, stream: &'a CudaStream) -> Plain<'a> {
-        let bytes = bytes(slice);
-        Plain::borrowed(slice.device_ptr_mut(stream), bytes)
+        let about = about(slice);
+        Plain::borrowed(slice.device_ptr_mut(stream), about)
     }
 
-    fn borrowed((address, used): (CUdeviceptr, SyncOnDrop<'a>), bytes: u64) -> Plain<'a> {
-        Plain { address, bytes, _use: Some(used), _borrowed: PhantomData }
+    fn borrowed((address, used): (CUdeviceptr, SyncOnDrop<'a>), (bytes, device): (u64, u32)) -> Plain<'a> {
+        Plain { address, bytes, device: Some(device), _use: Some(used), _borrowed: PhantomData }
     }
 
     /// Memory by its address on the rank's device.
@@ -59,7 +61,7 @@ impl<'a> Plain<'a> {
     /// # Safety
     /// The bytes are the device's, and live and are nobody else's until the calls that use them have ended.
     pub unsafe fn raw(address: u64, bytes: u64) -> Plain<'a> {
-        Plain { address, bytes, _use: None, _borrowed: PhantomData }
+        Plain { address, bytes, device: None, _use: None, _borrowed: PhantomData }
     }
 
     /// Its bytes.
@@ -75,10 +77,20 @@ impl<'a> Plain<'a> {
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
+
+    pub(crate) fn device(&self) -> Option<u32> {
+        self.device
+    }
+
+    #[cfg(test)]
+    pub(crate) fn on(self, device: u32) -> Plain<'a> {
+        Plain { device: Some(device), ..self }
+    }
 }
 
-fn bytes<T>(slice: &CudaSlice<T>) -> u64 {
-    (slice.len() * size_of::<T>()) as u64
+/// A slice's bytes and device.
+fn about<T>(slice: &CudaSlice<T>) -> (u64, u32) {
+    ((slice.len() * size_of::<T>()) as u64, slice.ordinal() as u32)
 }
 
 impl fmt::Debug for Plain<'_> {

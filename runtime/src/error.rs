@@ -266,6 +266,16 @@ pub enum CallProblem {
         /// Which buffer.
         buffer: Buffer,
     },
+    /// Memory of another GPU than the rank's.
+    #[error(
+        "`{buffer}` is memory of GPU {device}, and not of this rank's; give each rank memory of its own GPU"
+    )]
+    ForeignMemory {
+        /// Which buffer.
+        buffer: Buffer,
+        /// Whose memory it is.
+        device: u32,
+    },
     /// A buffer of the wrong size.
     #[error(
         "`{buffer}` has {bytes} bytes, but {units} x {count} {dtype} are {need}; give it a slice of exactly that size"

@@ -12,7 +12,7 @@ use quadrille_vgpu::Fault;
 use std::collections::VecDeque;
 use std::sync::MutexGuard;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The calls of one group that run, or ran when something failed: of each rank.
 #[derive(Debug)]
@@ -23,6 +23,9 @@ pub(crate) struct Batch {
 
 /// Between two looks at calls that run.
 const PAUSE: Duration = Duration::from_micros(20);
+
+/// How long kernels may take to leave once they are told to.
+pub(crate) const LEAVING: Duration = Duration::from_secs(10);
 
 /// How a call failed; nothing for what its status records tell.
 type Fate = Option<Fault>;
@@ -62,11 +65,15 @@ impl Shared {
     }
 
     fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> Result<Statistics, Error> {
+        let mut told: Option<Instant> = None;
         loop {
             match state.gpus.progress() {
                 Ok(Progress::Running) => {
                     if state.has_reports() {
                         state.gpus.abort();
+                        if told.get_or_insert_with(Instant::now).elapsed() > LEAVING {
+                            return Err(self.failed(&mut state, None));
+                        }
                     }
                     drop(state);
                     thread::sleep(PAUSE);
@@ -106,13 +113,16 @@ impl Shared {
         Error::Failed(state.fail(failure))
     }
 
-    /// An error where a kernel has given up: all have left then.
+    /// An error where a kernel has given up: all have left then, or are past hope, and their memory stays.
     pub(crate) fn reported(&self, state: &mut State) -> Result<(), Error> {
         if !state.has_reports() {
             return Ok(());
         }
         state.gpus.abort();
-        while let Ok(Progress::Running) = state.gpus.progress() {
+        let told = Instant::now();
+        while let Ok(Progress::Running) = state.gpus.progress()
+            && told.elapsed() < LEAVING
+        {
             thread::sleep(PAUSE);
         }
         Err(self.failed(state, None))

@@ -283,6 +283,14 @@ impl Kernel {
     ) -> Result<(), Error> {
         let mut problems = self.problems(&call);
         let mut state = self.group.shared.lock();
+        let own = state.gpus.device(self.rank);
+        problems.extend(call.arguments().filter_map(|(buffer, argument)| match argument {
+            Argument::Plain(plain) => {
+                let device = plain.device().filter(|device| own != Some(*device))?;
+                Some(CallProblem::ForeignMemory { buffer, device })
+            }
+            Argument::Window(_) => None,
+        }));
         if let Some(stream) = stream {
             problems.extend(state.gpus.admits(self.rank, stream, context)?);
         }

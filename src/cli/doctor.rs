@@ -199,7 +199,9 @@ fn matrix(surveyed: &Result<Survey, Error>, out: &mut Output) {
 fn worlds(surveyed: &Result<Survey, Error>) -> Vec<String> {
     let mut worlds = vec!["virtual GPUs on this CPU".to_owned()];
     if let Ok(survey) = surveyed {
-        worlds.push("ranks that share GPU 0 (--ranks-per-device)".to_owned());
+        if survey.gpus.first().is_some_and(|gpu| gpu.cooperative && gpu.virtual_memory) {
+            worlds.push("ranks that share GPU 0 (--ranks-per-device)".to_owned());
+        }
         let works = |link: &PeerLink| link.tried.as_ref().is_ok_and(|tried| tried.arrived);
         if survey.gpus.len() > 1 && survey.links.iter().all(works) {
             worlds.push(format!("{} GPUs (--world cuda)", survey.gpus.len()));

@@ -5,7 +5,8 @@ use super::api::symbol;
 use super::error::{CudaError, check};
 use crate::nvrtc::{Arch, Features};
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUresult, CUstreamCaptureMode,
+    CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUmemAllocationHandleType, CUresult,
+    CUstreamCaptureMode,
 };
 use std::ffi::CStr;
 use std::ptr;
@@ -17,6 +18,8 @@ pub(crate) struct Device {
     pub(super) driver: Driver,
     pub(super) raw: CUdevice,
     ordinal: u32,
+    /// How its memory can be given to other processes; some containers admit no way.
+    pub(super) handles: CUmemAllocationHandleType,
 }
 
 impl Device {
@@ -31,7 +34,13 @@ impl Device {
         // SAFETY: writes one handle; there is such a device.
         let code = unsafe { driver.api.device_get(&mut raw, ordinal as i32) };
         check(symbol::device_get, code, || format!("opening GPU {ordinal}"))?;
-        Ok(Device { driver: driver.clone(), raw, ordinal })
+        let none = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE;
+        let mut device = Device { driver: driver.clone(), raw, ordinal, handles: none };
+        let files = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED;
+        if device.attribute(files)? != 0 {
+            device.handles = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        }
+        Ok(device)
     }
 
     pub(crate) fn ordinal(&self) -> u32 {

@@ -5,10 +5,9 @@ use super::api::symbol;
 use super::error::{CudaError, check};
 use super::{Context, Device, Driver};
 use cudarc::driver::sys::{
-    CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags, CUmemAllocationHandleType,
-    CUmemAllocationProp, CUmemAllocationProp_st__bindgen_ty_1, CUmemAllocationType,
-    CUmemGenericAllocationHandle, CUmemLocation, CUmemLocationType, CUmulticastGranularity_flags,
-    CUmulticastObjectProp, CUresult,
+    CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationGranularity_flags, CUmemAllocationProp,
+    CUmemAllocationProp_st__bindgen_ty_1, CUmemAllocationType, CUmemGenericAllocationHandle, CUmemLocation,
+    CUmemLocationType, CUmulticastGranularity_flags, CUmulticastObjectProp, CUresult,
 };
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
@@ -22,8 +21,7 @@ fn location(device: &Device) -> CUmemLocation {
 fn properties(device: &Device) -> CUmemAllocationProp {
     CUmemAllocationProp {
         type_: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-        // So that the memory can be given to another process, and be bound to multicast objects.
-        requestedHandleTypes: CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        requestedHandleTypes: device.handles,
         location: location(device),
         win32HandleMetaData: ptr::null_mut(),
         allocFlags: CUmemAllocationProp_st__bindgen_ty_1 {
@@ -189,24 +187,24 @@ impl Drop for Object {
     }
 }
 
-fn multicast_properties(devices: usize, bytes: u64) -> CUmulticastObjectProp {
+fn multicast_properties(devices: &[Device], bytes: u64) -> CUmulticastObjectProp {
     CUmulticastObjectProp {
-        numDevices: devices as u32,
+        numDevices: devices.len() as u32,
         size: bytes as usize,
-        handleTypes: u64::from(CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.0),
+        handleTypes: u64::from(devices.first().map_or(0, |device| device.handles.0)),
         flags: 0,
     }
 }
 
 impl Multicast {
     /// What bytes that are bound for so many devices are multiples of.
-    pub(crate) fn granularity(driver: &Driver, devices: usize) -> Result<u64, CudaError> {
+    pub(crate) fn granularity(driver: &Driver, devices: &[Device]) -> Result<u64, CudaError> {
         let prop = multicast_properties(devices, 1 << 21);
         let which = CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_MINIMUM;
         let mut granularity = 0;
         // SAFETY: writes one integer; the properties are read.
         let code = unsafe { driver.api.multicast_granularity(&mut granularity, &prop, which) };
-        let doing = || format!("asking for the granularity of multicast objects for {devices} GPUs");
+        let doing = || format!("asking for the granularity of multicast objects for {} GPUs", devices.len());
         check(symbol::multicast_granularity, code, doing)?;
         Ok(granularity as u64)
     }
@@ -218,7 +216,7 @@ impl Multicast {
         let bytes = members.iter().map(|member| member.bytes).min().unwrap_or(0);
         let devices: Vec<Device> = members.iter().map(|member| member.context.device().clone()).collect();
         let doing = || format!("making a multicast object of {bytes} bytes for {} GPUs", devices.len());
-        let mut prop = multicast_properties(devices.len(), bytes);
+        let mut prop = multicast_properties(&devices, bytes);
         let which = CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_RECOMMENDED;
         let mut granularity = 0;
         // SAFETY: writes one integer; the properties are read.

@@ -64,6 +64,10 @@ fn through_slots(world: World) {
         let Err(Error::Call { problems, .. }) = result else { panic!("{result:?}") };
         problems
     };
+    // Of a GPU that is not the rank's: virtual ones have no number.
+    let staged = &load(&communicators, Some(Protocol::Simple))[0];
+    let elsewhere = problems(staged, &plain(&windows[0]).on(1));
+    assert_eq!(elsewhere, [CallProblem::ForeignMemory { buffer: Buffer::Data, device: 1 }]);
     // Put and get need windows.
     let direct = &load(&communicators, None)[0];
     assert!(direct.cuda().reaches_peers);

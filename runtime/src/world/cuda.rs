@@ -74,6 +74,10 @@ impl World {
         if let Some(at) = repeated {
             return Err(CudaError::Repeated { device: devices[at] }.into());
         }
+        let present = driver.devices()?;
+        if ranks > present {
+            return Err(CudaError::TooFew { ranks, present }.into());
+        }
         let devices = Devices::survey(driver, devices.to_vec(), false)?;
         World::new(ranks, options, Kind::Cuda(devices), Arc::default())
     }

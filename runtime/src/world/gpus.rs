@@ -125,6 +125,11 @@ pub(crate) trait Gpus: fmt::Debug + Send {
         self.start() == Start::Together
     }
 
+    /// A rank's device, by the driver's number; virtual GPUs have none.
+    fn device(&self, _: Rank) -> Option<u32> {
+        None
+    }
+
     /// Whether a rank's calls can be put on a caller's stream, of a context that the caller knows or the driver is asked for:
     /// it does not know that of a default stream.
     fn admits(&self, rank: Rank, stream: usize, context: Option<usize>)

@@ -3,7 +3,7 @@
 use super::{Options, WorldOption};
 use crate::cli::ranks::{self, NotAdmitted, Ranks};
 use quadrille_compiler::collective::Collective;
-use quadrille_runtime::{Check, CudaError, Error, Options as WorldOptions, World, gpus};
+use quadrille_runtime::{Check, Error, Options as WorldOptions, World, gpus};
 
 /// A world that was chosen.
 pub(super) struct Chosen {
@@ -93,10 +93,6 @@ fn first_line(error: &impl ToString) -> String {
 
 /// One rank a GPU.
 fn cuda(collective: &Collective, ranks: u32) -> Result<World, Error> {
-    let present = gpus()?;
-    if ranks > present {
-        return Err(CudaError::TooFew { ranks, present }.into());
-    }
     let devices: Vec<u32> = (0..ranks).collect();
     World::cuda_with(&devices, behaviour(collective, ranks))
 }

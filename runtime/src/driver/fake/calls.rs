@@ -227,6 +227,7 @@ impl Api for Fake {
                 A::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED => setting.multicast.into(),
                 A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH => setting.cooperative.into(),
                 A::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED => setting.virtual_memory.into(),
+                A::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED => 1,
                 _ => return Err(INVALID),
             };
             unsafe { *value = said };

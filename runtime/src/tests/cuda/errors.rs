@@ -88,7 +88,7 @@ fn refused(change: impl FnOnce(&mut Setting)) -> CudaError {
 #[test]
 fn what_a_machine_lacks_is_said_with_what_to_do() {
     assert_eq!(refused(|s| s.devices = 0), CudaError::NoGpu);
-    assert_eq!(refused(|s| s.devices = 1), CudaError::NoSuchGpu { device: 1, present: 1 });
+    assert_eq!(refused(|s| s.devices = 1), CudaError::TooFew { ranks: 2, present: 1 });
     assert!(matches!(refused(|s| s.capability = (7, 5)), CudaError::OldGpu { device: 0, .. }));
     assert!(matches!(refused(|s| s.virtual_memory = false), CudaError::Unsupported { device: 0, .. }));
     assert_eq!(refused(|s| s.name = "NVIDIA H200 MIG 1g.18gb"), CudaError::Mig { device: 0 });

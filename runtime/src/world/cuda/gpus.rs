@@ -7,6 +7,7 @@ use crate::driver::{
     Context, CudaError, Device, Driver, Event, Function, Graph, Module, Multicast, Pinned, Shape, Stream,
 };
 use crate::error::{CallProblem, Error};
+use crate::flight::LEAVING;
 use crate::kernel::{Binary, Loaded};
 use crate::nvrtc::{self, Arch, Code, CompileError, Kind};
 use crate::world::Statistics;
@@ -72,8 +73,8 @@ struct Flight {
     end: Event,
     /// Whether that may still be to come.
     running: bool,
-    /// The stream of the last call.
-    stream: usize,
+    /// Whether the last call is on the rank's own stream.
+    own: bool,
     /// Blocks of the largest call since all had ended.
     blocks: u64,
 }
@@ -88,7 +89,7 @@ fn flight<'a>(
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(new) => {
             let (start, end) = (Event::new(context)?, Event::new(context)?);
-            new.insert(Flight { start, end, running: false, stream: 0, blocks: 0 })
+            new.insert(Flight { start, end, running: false, own: false, blocks: 0 })
         }
     })
 }
@@ -100,22 +101,23 @@ impl Flight {
     }
 
     /// Before a call is put on the stream: one of a communicator at a time.
-    fn begin(&mut self, stream: &Stream) -> Result<(), CudaError> {
+    fn begin(&mut self, stream: &Stream, own: bool) -> Result<(), CudaError> {
         self.running = self.is_running()?;
         if !self.running {
             self.blocks = 0;
             self.start.record(stream)
-        } else if self.stream != stream.raw() as usize {
-            stream.wait(&self.end)
-        } else {
+        } else if self.own && own {
             Ok(())
+        } else {
+            // Another stream, or one that has the number of one that is there no more.
+            stream.wait(&self.end)
         }
     }
 
     /// Behind a call that was put on the stream.
-    fn end(&mut self, stream: &Stream) -> Result<(), CudaError> {
+    fn end(&mut self, stream: &Stream, own: bool) -> Result<(), CudaError> {
         self.running = true;
-        self.stream = stream.raw() as usize;
+        self.own = own;
         self.end.record(stream)
     }
 }
@@ -263,12 +265,13 @@ impl CudaGpus {
             return Ok(true);
         }
         let flight = flight(&mut self.flights, (on.group, rank as u32), context)?;
-        flight.begin(&stream)?;
+        let own = on.stream.is_none();
+        flight.begin(&stream, own)?;
         // SAFETY: the parameter block is what the kernel's text says; it points to memory of the group, which is kept until
         // the call has ended, and is mapped for all devices of the world.
         unsafe { function.launch(&stream, shape, params)? };
         flight.blocks = flight.blocks.max(shape.blocks.into());
-        if let Err(error) = flight.end(&stream) {
+        if let Err(error) = flight.end(&stream, own) {
             // Nothing would tell when it ends.
             self.abort();
             let _ = stream.synchronize();
@@ -399,6 +402,10 @@ impl Gpus for CudaGpus {
         Ok(Some(self.timed((to, from), bytes, rank, times.max(1)).map_err(Error::from)?))
     }
 
+    fn device(&self, rank: Rank) -> Option<u32> {
+        self.contexts.get(rank.0 as usize).map(|context| context.device().ordinal())
+    }
+
     fn start(&self) -> Start {
         if self.shared { Start::Together } else { Start::AtOnce }
     }
@@ -459,11 +466,11 @@ impl Gpus for CudaGpus {
         let launch = |(rank, graph): (usize, &Graph)| -> Result<(), CudaError> {
             let stream = &streams[rank];
             for &group in groups {
-                flight(flights, (group, rank as u32), &contexts[rank])?.begin(stream)?;
+                flight(flights, (group, rank as u32), &contexts[rank])?.begin(stream, true)?;
             }
             graph.launch(stream)?;
             for &group in groups {
-                flight(flights, (group, rank as u32), &contexts[rank])?.end(stream)?;
+                flight(flights, (group, rank as u32), &contexts[rank])?.end(stream, true)?;
             }
             Ok(())
         };
@@ -512,9 +519,6 @@ impl Gpus for CudaGpus {
         }
     }
 }
-
-/// How long kernels may take to leave once they are told to.
-const LEAVING: Duration = Duration::from_secs(10);
 
 impl Drop for CudaGpus {
     /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory stays.

@@ -30,7 +30,7 @@ impl Heap {
         }
         if devices.len() > 1 && !driver.lacks(symbol::multicast_granularity) {
             // All memory may be bound to a multicast object; where there are none it makes no difference.
-            granularity = granularity.max(Multicast::granularity(driver, devices.len()).unwrap_or(1));
+            granularity = granularity.max(Multicast::granularity(driver, &devices).unwrap_or(1));
         }
         // Where ranks share a device they share its memory.
         let sharing = u64::from(ranks).div_ceil(devices.len().max(1) as u64);
