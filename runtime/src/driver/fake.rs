@@ -5,14 +5,32 @@
 //! to pass and every device has been given as many launches, or that is asked very often.
 //! What the driver would do wrong, or hang on, is a [`Fake::violations`] here.
 
+//!
+//! | file | has |
+//! |---|---|
+//! | `fake/calls.rs` | the boundary, and with it all pointers: calls are recorded, arguments read, results written |
+//! | `fake/streams.rs` | contexts, streams, capture, graphs, events |
+//! | `fake/memory.rs` | memory of devices and of the host, address ranges, mappings, multicast objects, copies |
+//! | `fake/launches.rs` | modules, launches, the virtual GPUs' runs |
+
 mod calls;
+mod launches;
+mod memory;
+mod streams;
 
 use super::Driver;
 use crate::nvrtc::Version;
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::sys::{CUdevice_attribute, CUresult};
+use memory::HostMemory;
 use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, Module};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a call comes to.
+type Done<T = ()> = Result<T, CUresult>;
+
+const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
+const GONE: CUresult = CUresult::CUDA_ERROR_INVALID_HANDLE;
 
 /// The fake driver. Clones are the same one.
 #[derive(Clone)]
@@ -69,6 +87,21 @@ impl Setting {
             missing: Vec::new(),
         }
     }
+
+    /// What a device says of itself; all say the same.
+    fn attribute(&self, which: CUdevice_attribute) -> Done<i32> {
+        use CUdevice_attribute as A;
+        Ok(match which {
+            A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => self.capability.0,
+            A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => self.capability.1,
+            A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => self.resident.1,
+            A::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED => self.multicast.into(),
+            A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH => self.cooperative.into(),
+            A::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED => self.virtual_memory.into(),
+            A::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED => 1,
+            _ => return Err(INVALID),
+        })
+    }
 }
 
 /// Something that was made and has not been freed.
@@ -96,8 +129,9 @@ enum Object {
         bytes: u64,
         access: Vec<usize>,
     },
+    /// By its address in the host; devices find it at another one.
     Host {
-        bytes: usize,
+        memory: HostMemory,
         device: u64,
     },
     Stream {
@@ -231,12 +265,23 @@ impl State {
         self.next
     }
 
+    /// Takes back what is freed.
+    fn remove(&mut self, handle: u64, fits: fn(&Object) -> bool) -> Done<Object> {
+        match self.objects.remove(&handle) {
+            Some(object) if fits(&object) => Ok(object),
+            other => {
+                self.wrong(format!("something is freed that is not there: {other:?}"));
+                Err(GONE)
+            }
+        }
+    }
+
     fn wrong(&mut self, what: String) {
         self.violations.push(what);
     }
 
     /// The device whose context is current.
-    fn device(&self) -> Result<usize, CUresult> {
+    fn device(&self) -> Done<usize> {
         match self.objects.get(&self.current) {
             Some(Object::Context { device, .. }) => Ok(*device),
             _ => Err(CUresult::CUDA_ERROR_INVALID_CONTEXT),
@@ -244,7 +289,7 @@ impl State {
     }
 
     /// What the driver refuses where no context is current, though it is given a handle.
-    fn needs_context(&mut self, call: &str) -> Result<usize, CUresult> {
+    fn needs_context(&mut self, call: &str) -> Done<usize> {
         let device = self.device();
         if device.is_err() {
             self.wrong(format!("{call} without a current context"));
@@ -253,67 +298,12 @@ impl State {
     }
 
     /// What the driver refuses a thread while streams are captured, unless it has said otherwise.
-    fn is_unsafe(&mut self, call: &str) -> Result<(), CUresult> {
+    fn is_unsafe(&mut self, call: &str) -> Done {
         let captured = |object: &Object| matches!(object, Object::Stream { captured: Some(_), .. });
         if self.relaxed || !self.objects.values().any(captured) {
             return Ok(());
         }
         self.wrong(format!("{call} while a stream is captured"));
         Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-    }
-
-    fn is_pending(&self) -> bool {
-        self.pending.iter().any(|&launches| launches != 0)
-    }
-
-    /// Runs what was launched. Host memory is seen by kernels as it is when they begin, and the host sees their stores
-    /// when they have ended.
-    fn run(&mut self) -> Result<(), CUresult> {
-        if !self.is_pending() {
-            return Ok(());
-        }
-        self.pending.fill(0);
-        self.ended.clone_from(&self.launched);
-        let hosts: Vec<(u64, usize, u64)> = self
-            .objects
-            .iter()
-            .filter_map(|(&host, object)| match object {
-                Object::Host { bytes, device } => Some((host, *bytes, *device)),
-                _ => None,
-            })
-            .collect();
-        for &(host, bytes, device) in &hosts {
-            // SAFETY: the host memory is alive and has as many bytes.
-            let seen = unsafe { std::slice::from_raw_parts(host as *const u8, bytes) }.to_vec();
-            self.machine.write(device, &seen).map_err(|_| CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)?;
-        }
-        let ran = self.machine.run();
-        for (host, bytes, device) in hosts {
-            if let Ok(stored) = self.machine.read(device, bytes) {
-                // SAFETY: as above; whoever else has it looks at it by atomics, and no kernel runs.
-                unsafe { std::ptr::copy_nonoverlapping(stored.as_ptr(), host as *mut u8, bytes) };
-            }
-        }
-        match ran {
-            Ok(_) => Ok(()),
-            Err(fault) => {
-                self.fault = Some(fault);
-                Err(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)
-            }
-        }
-    }
-
-    fn launch(&mut self, launch: Launch) -> Result<(), CUresult> {
-        let device = launch.rank;
-        let unreached = self.objects.values().any(|object| match object {
-            Object::Mapping { access, .. } => !access.contains(&device),
-            _ => false,
-        });
-        if unreached {
-            self.wrong(format!("device {device} launches a kernel and has no access to some memory"));
-        }
-        self.pending[device] += 1;
-        self.launched[device] += 1;
-        self.machine.launch(launch).map_err(|_| CUresult::CUDA_ERROR_INVALID_VALUE)
     }
 }

@@ -1,6 +1,9 @@
-//! What each function of the fake driver does.
+//! The boundary: records each call, reads its arguments and writes its result through pointers. What a call does is a
+//! method of [`State`], mostly of the same name.
 
-use super::{Fake, Object, State};
+use super::launches::kind;
+use super::memory::GRANULARITY;
+use super::{Done, Fake, State};
 use crate::driver::api::{Api, symbol};
 use cudarc::driver::sys::{
     CUcontext, CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction,
@@ -8,30 +11,19 @@ use cudarc::driver::sys::{
     CUmemAllocationProp, CUmemGenericAllocationHandle, CUmodule, CUmulticastGranularity_flags,
     CUmulticastObjectProp, CUresult, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus,
 };
-use quadrille_vgpu::{Launch, Module};
-use std::alloc::Layout;
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::Arc;
-
-const GRANULARITY: u64 = 2 << 20;
-/// The first address that is given out: that of the first virtual GPU's memory.
-const FIRST: u64 = 1 << 40;
-/// After so many questions in a row what was launched runs, whether or not a device is missing.
-const OFTEN: u32 = 1000;
-/// What memory holds that nobody has written.
-const GARBAGE: u8 = 0xa5;
-
-type Done = Result<(), CUresult>;
-
-const INVALID: CUresult = CUresult::CUDA_ERROR_INVALID_VALUE;
-const GONE: CUresult = CUresult::CUDA_ERROR_INVALID_HANDLE;
 
 impl Fake {
-    /// Records a call and does it, unless it is to fail.
-    fn call(&self, name: &'static str, what: String, body: impl FnOnce(&mut State) -> Done) -> CUresult {
+    /// Records a call, its arguments in words, and does it, unless it is to fail.
+    fn call(
+        &self,
+        name: &'static str,
+        what: impl Into<String>,
+        body: impl FnOnce(&mut State) -> Done,
+    ) -> CUresult {
         let mut state = self.state();
         let number = state.calls.len();
-        state.calls.push((name, what));
+        state.calls.push((name, what.into()));
         // Turning to a context is part of a question.
         let turns = [symbol::ctx_get_current, symbol::ctx_set_current, symbol::capture_mode].contains(&name);
         if name != symbol::event_query && !turns {
@@ -48,124 +40,49 @@ impl Fake {
             Err(code) => code,
         }
     }
-}
 
-impl State {
-    fn bytes_made(&self, on: usize) -> u64 {
-        let of = |object: &Object| match object {
-            Object::Memory { device, bytes } if *device == on => *bytes,
-            _ => 0,
-        };
-        self.objects.values().map(of).sum()
-    }
-
-    fn remove(&mut self, handle: u64, fits: fn(&Object) -> bool) -> Result<Object, CUresult> {
-        match self.objects.remove(&handle) {
-            Some(object) if fits(&object) => Ok(object),
-            other => {
-                self.wrong(format!("something is freed that is not there: {other:?}"));
-                Err(GONE)
-            }
-        }
-    }
-
-    /// Reads memory; what nobody has written is garbage.
-    fn read(&self, address: u64, bytes: usize) -> Result<Vec<u8>, CUresult> {
-        if let Ok(read) = self.machine.read(address, bytes) {
-            return Ok(read);
-        }
-        let byte = |at: u64| match self.machine.read(at, 1) {
-            Ok(byte) => Ok(byte[0]),
-            Err(quadrille_vgpu::Fault::Uninitialized(_)) => Ok(GARBAGE),
-            Err(_) => Err(INVALID),
-        };
-        (address..address + bytes as u64).map(byte).collect()
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> Done {
-        self.machine.write(address, bytes).map_err(|_| INVALID)
-    }
-
-    /// The device whose memory is mapped at an address.
-    fn owner(&self, address: u64) -> Option<usize> {
-        let (_, mapping) = self
-            .objects
-            .range(..=address | MAPPING)
-            .rev()
-            .find(|(_, o)| matches!(o, Object::Mapping { .. }))?;
-        let Object::Mapping { handle, .. } = mapping else { return None };
-        match self.objects.get(handle) {
-            Some(Object::Memory { device, .. }) => Some(*device),
-            _ => None,
-        }
-    }
-
-    fn begin(&mut self, function: u64, grid: u32, threads: u32, stream: u64, param: *const u8) -> Done {
-        let Some(Object::Function { module, name }) = self.objects.get(&function) else { return Err(GONE) };
-        let name = name.clone();
-        let Some(Object::Module { device, module: Some(module) }) = self.objects.get(module) else {
-            return Err(GONE);
-        };
-        let (device, module) = (*device, module.clone());
-        let Some([bytes]) = module
-            .parameters(&name)
-            .as_deref()
-            .map(<[usize]>::to_vec)
-            .as_deref()
-            .map(|p| <[usize; 1]>::try_from(p).unwrap_or([0]))
-        else {
-            return Err(INVALID);
-        };
-        // SAFETY: the caller gives as many bytes as the kernel's parameter has.
-        let param = unsafe { std::slice::from_raw_parts(param, bytes) }.to_vec();
-        let launch = Launch {
-            rank: device,
-            module,
-            kernel: name,
-            grid: [grid, 1, 1],
-            block: [threads, 1, 1],
-            shared_bytes: 0,
-            params: vec![param],
-        };
-        if self.device_of(stream)? != device {
-            return Err(GONE);
-        }
-        match self.objects.get_mut(&stream) {
-            Some(Object::Stream { captured: Some(launches), .. }) => launches.push(launch),
-            _ => self.launch(launch)?,
-        }
-        Ok(())
-    }
-
-    fn wait_for(&mut self, stream: u64) -> Done {
-        match self.objects.get(&stream) {
-            None if stream == 0 => self.run(),
-            Some(Object::Stream { captured: None, .. }) => self.run(),
-            Some(Object::Stream { .. }) => Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
-            _ => Err(GONE),
-        }
-    }
-
-    /// An event's device, and the launches that it stands behind.
-    fn event(&self, event: u64) -> Result<(usize, Option<u64>), CUresult> {
-        match self.objects.get(&event) {
-            Some(&Object::Event { device, behind }) => Ok((device, behind)),
-            _ => Err(GONE),
-        }
-    }
-
-    /// A stream's device; the default stream is the current context's.
-    fn device_of(&self, stream: u64) -> Result<usize, CUresult> {
-        match self.objects.get(&stream) {
-            None if stream == 0 => self.device(),
-            Some(&Object::Stream { device, .. }) => Ok(device),
-            _ => Err(GONE),
-        }
+    /// Like [`Fake::call`], for one that has a result.
+    ///
+    /// # Safety
+    /// A `T` can be written to `to`.
+    unsafe fn give<T>(
+        &self,
+        to: *mut T,
+        name: &'static str,
+        what: impl Into<String>,
+        body: impl FnOnce(&mut State) -> Done<T>,
+    ) -> CUresult {
+        self.call(name, what, |s| {
+            let result = body(s)?;
+            // SAFETY: the caller vouches for it.
+            unsafe { to.write(result) };
+            Ok(())
+        })
     }
 }
 
+/// The handle or address that a pointer is.
 fn number(raw: *const impl Sized) -> u64 {
     raw as u64
+}
+
+/// The pointer that stands for a handle or address.
+fn pointer<T>(number: u64) -> *mut T {
+    number as *mut T
+}
+
+/// # Safety
+/// There are as many bytes.
+unsafe fn copy_of(from: *const c_void, bytes: usize) -> Vec<u8> {
+    // SAFETY: the caller vouches for it.
+    unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) }.to_vec()
+}
+
+/// # Safety
+/// It is a string that ends with a 0.
+unsafe fn text_of(from: *const c_char) -> String {
+    // SAFETY: the caller vouches for it.
+    unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
 }
 
 // SAFETY of all below: each reads and writes what the driver's function of the same name does, through pointers that its
@@ -177,29 +94,20 @@ impl Api for Fake {
     }
 
     unsafe fn init(&self, _: u32) -> CUresult {
-        self.call(symbol::init, String::new(), |_| Ok(()))
+        self.call(symbol::init, "", |_| Ok(()))
     }
 
     unsafe fn driver_version(&self, version: *mut i32) -> CUresult {
-        self.call(symbol::driver_version, String::new(), |s| {
-            let said = s.setting.version;
-            unsafe { *version = (1000 * said.major + 10 * said.minor) as i32 };
-            Ok(())
-        })
+        let said = |s: &mut State| Ok((1000 * s.setting.version.major + 10 * s.setting.version.minor) as i32);
+        unsafe { self.give(version, symbol::driver_version, "", said) }
     }
 
     unsafe fn device_count(&self, count: *mut i32) -> CUresult {
-        self.call(symbol::device_count, String::new(), |s| {
-            unsafe { *count = s.setting.devices };
-            Ok(())
-        })
+        unsafe { self.give(count, symbol::device_count, "", |s| Ok(s.setting.devices)) }
     }
 
     unsafe fn device_get(&self, device: *mut CUdevice, ordinal: i32) -> CUresult {
-        self.call(symbol::device_get, format!("{ordinal}"), |_| {
-            unsafe { *device = ordinal };
-            Ok(())
-        })
+        unsafe { self.give(device, symbol::device_get, format!("{ordinal}"), |_| Ok(ordinal)) }
     }
 
     unsafe fn device_name(&self, name: *mut c_char, len: i32, device: CUdevice) -> CUresult {
@@ -217,36 +125,18 @@ impl Api for Fake {
         which: CUdevice_attribute,
         device: CUdevice,
     ) -> CUresult {
-        self.call(symbol::device_attribute, format!("{device} {which:?}"), |s| {
-            use CUdevice_attribute as A;
-            let setting = &s.setting;
-            let said = match which {
-                A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR => setting.capability.0,
-                A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR => setting.capability.1,
-                A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT => setting.resident.1,
-                A::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED => setting.multicast.into(),
-                A::CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH => setting.cooperative.into(),
-                A::CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED => setting.virtual_memory.into(),
-                A::CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED => 1,
-                _ => return Err(INVALID),
-            };
-            unsafe { *value = said };
-            Ok(())
-        })
+        let what = format!("{device} {which:?}");
+        unsafe { self.give(value, symbol::device_attribute, what, |s| s.setting.attribute(which)) }
     }
 
     unsafe fn device_total_mem(&self, bytes: *mut usize, device: CUdevice) -> CUresult {
-        self.call(symbol::device_total_mem, format!("{device}"), |s| {
-            unsafe { *bytes = s.setting.memory as usize };
-            Ok(())
-        })
+        let what = format!("{device}");
+        unsafe { self.give(bytes, symbol::device_total_mem, what, |s| Ok(s.setting.memory as usize)) }
     }
 
     unsafe fn device_can_access_peer(&self, can: *mut i32, device: CUdevice, peer: CUdevice) -> CUresult {
-        self.call(symbol::device_can_access_peer, format!("{device} {peer}"), |s| {
-            unsafe { *can = (!s.setting.apart.contains(&(device, peer))).into() };
-            Ok(())
-        })
+        let can_access = |s: &mut State| Ok((!s.setting.apart.contains(&(device, peer))).into());
+        unsafe { self.give(can, symbol::device_can_access_peer, format!("{device} {peer}"), can_access) }
     }
 
     unsafe fn device_p2p_attribute(
@@ -256,77 +146,36 @@ impl Api for Fake {
         device: CUdevice,
         peer: CUdevice,
     ) -> CUresult {
-        self.call(symbol::device_p2p_attribute, format!("{device} {peer} {which:?}"), |s| {
-            unsafe { *value = s.setting.native_atomics.into() };
-            Ok(())
-        })
+        let what = format!("{device} {peer} {which:?}");
+        unsafe {
+            self.give(value, symbol::device_p2p_attribute, what, |s| Ok(s.setting.native_atomics.into()))
+        }
     }
 
     unsafe fn ctx_retain(&self, ctx: *mut CUcontext, device: CUdevice) -> CUresult {
-        self.call(symbol::ctx_retain, format!("{device}"), |s| {
-            let on = device as usize;
-            let known = s.objects.iter_mut().find_map(|(&handle, object)| match object {
-                Object::Context { device, retained } if *device == on => {
-                    *retained += 1;
-                    Some(handle)
-                }
-                _ => None,
-            });
-            let handle = match known {
-                Some(handle) => handle,
-                None => s.handle(Object::Context { device: on, retained: 1 }),
-            };
-            unsafe { *ctx = handle as CUcontext };
-            Ok(())
-        })
+        let retain = |s: &mut State| s.ctx_retain(device as usize).map(pointer);
+        unsafe { self.give(ctx, symbol::ctx_retain, format!("{device}"), retain) }
     }
 
     unsafe fn ctx_release(&self, device: CUdevice) -> CUresult {
-        self.call(symbol::ctx_release, format!("{device}"), |s| {
-            let on = device as usize;
-            let found = s.objects.iter_mut().find_map(|(&handle, object)| match object {
-                Object::Context { device, retained } if *device == on => {
-                    *retained -= 1;
-                    Some((handle, *retained))
-                }
-                _ => None,
-            });
-            let Some((handle, retained)) = found else { return Err(GONE) };
-            if retained == 0 {
-                s.objects.remove(&handle);
-                let left = s.objects.values().any(|object| match object {
-                    Object::Stream { device, .. }
-                    | Object::Event { device, .. }
-                    | Object::Module { device, .. }
-                    | Object::Memory { device, .. } => *device == on,
-                    _ => false,
-                });
-                if left {
-                    s.wrong(format!("the context of device {on} is released before what was made in it"));
-                }
-            }
-            Ok(())
-        })
+        self.call(symbol::ctx_release, format!("{device}"), |s| s.ctx_release(device as usize))
     }
 
     unsafe fn ctx_set_current(&self, ctx: CUcontext) -> CUresult {
-        self.call(symbol::ctx_set_current, String::new(), |s| {
+        self.call(symbol::ctx_set_current, "", |s| {
             s.current = number(ctx);
             Ok(())
         })
     }
 
     unsafe fn ctx_get_current(&self, ctx: *mut CUcontext) -> CUresult {
-        self.call(symbol::ctx_get_current, String::new(), |s| {
-            unsafe { *ctx = s.current as CUcontext };
-            Ok(())
-        })
+        unsafe { self.give(ctx, symbol::ctx_get_current, "", |s| Ok(pointer(s.current))) }
     }
 
     unsafe fn mem_info(&self, free: *mut usize, total: *mut usize) -> CUresult {
-        self.call(symbol::mem_info, String::new(), |s| {
-            let room = s.setting.room - s.bytes_made(s.device()?).min(s.setting.room);
-            unsafe { (*free, *total) = (room as usize, s.setting.room as usize) };
+        self.call(symbol::mem_info, "", |s| {
+            let (left, all) = s.mem_info()?;
+            unsafe { (*free, *total) = (left as usize, all as usize) };
             Ok(())
         })
     }
@@ -337,10 +186,7 @@ impl Api for Fake {
         _: *const CUmemAllocationProp,
         _: CUmemAllocationGranularity_flags,
     ) -> CUresult {
-        self.call(symbol::mem_granularity, String::new(), |_| {
-            unsafe { *granularity = GRANULARITY as usize };
-            Ok(())
-        })
+        unsafe { self.give(granularity, symbol::mem_granularity, "", |_| Ok(GRANULARITY as usize)) }
     }
 
     unsafe fn mem_create(
@@ -351,38 +197,12 @@ impl Api for Fake {
         _: u64,
     ) -> CUresult {
         let device = unsafe { (*prop).location.id } as usize;
-        self.call(symbol::mem_create, format!("{bytes} bytes on {device}"), |s| {
-            let bytes = bytes as u64;
-            if !bytes.is_multiple_of(GRANULARITY) || bytes == 0 {
-                return Err(INVALID);
-            }
-            if s.bytes_made(device) + bytes > s.setting.room {
-                return Err(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
-            }
-            unsafe { *handle = s.handle(Object::Memory { device, bytes }) };
-            Ok(())
-        })
+        let what = format!("{bytes} bytes on {device}");
+        unsafe { self.give(handle, symbol::mem_create, what, |s| s.mem_create(device, bytes as u64)) }
     }
 
     unsafe fn mem_release(&self, handle: CUmemGenericAllocationHandle) -> CUresult {
-        self.call(symbol::mem_release, String::new(), |s| {
-            let bound = s.objects.values().any(|object| match object {
-                Object::Multicast { bound, .. } => bound.iter().any(|&(_, memory, _)| memory == handle),
-                Object::Mapping { handle: mapped, .. } => *mapped == handle,
-                _ => false,
-            });
-            if bound {
-                s.wrong("memory is released while it is mapped or bound".to_owned());
-            }
-            let object =
-                s.remove(handle, |o| matches!(o, Object::Memory { .. } | Object::Multicast { .. }))?;
-            if let Object::Multicast { bound, .. } = object
-                && !bound.is_empty()
-            {
-                s.wrong("a multicast object is released while it binds memory".to_owned());
-            }
-            Ok(())
-        })
+        self.call(symbol::mem_release, "", |s| s.mem_release(handle))
     }
 
     unsafe fn mem_address_reserve(
@@ -393,31 +213,13 @@ impl Api for Fake {
         _: CUdeviceptr,
         _: u64,
     ) -> CUresult {
-        self.call(symbol::mem_address_reserve, format!("{bytes} bytes"), |s| {
-            // Multicast ranges lie above all virtual GPUs' memory.
-            let above = FIRST * (2 * s.setting.devices as u64 + 1);
-            let mut at = if bytes < 1 << 30 { above } else { FIRST };
-            for (&base, object) in &s.objects {
-                if let Object::Range { bytes: taken } = object
-                    && at < base + taken
-                    && base < at + bytes as u64
-                {
-                    at = base + taken;
-                }
-            }
-            s.objects.insert(at, Object::Range { bytes: bytes as u64 });
-            unsafe { *address = at };
-            Ok(())
-        })
+        let reserve = |s: &mut State| s.mem_address_reserve(bytes as u64);
+        unsafe { self.give(address, symbol::mem_address_reserve, format!("{bytes} bytes"), reserve) }
     }
 
     unsafe fn mem_address_free(&self, address: CUdeviceptr, bytes: usize) -> CUresult {
         self.call(symbol::mem_address_free, format!("{bytes} bytes"), |s| {
-            let mapped = s.objects.range(address..address + bytes as u64);
-            if mapped.filter(|(_, o)| matches!(o, Object::Mapping { .. })).count() > 0 {
-                s.wrong("addresses are freed while memory is mapped there".to_owned());
-            }
-            s.remove(address, |o| matches!(o, Object::Range { .. })).map(drop)
+            s.mem_address_free(address, bytes as u64)
         })
     }
 
@@ -430,56 +232,13 @@ impl Api for Fake {
         _: u64,
     ) -> CUresult {
         self.call(symbol::mem_map, format!("{bytes} bytes at {address:#x}"), |s| {
-            let bytes = bytes as u64;
-            match s.objects.get(&handle) {
-                Some(&Object::Memory { bytes: made, .. }) => {
-                    if made != bytes {
-                        return Err(INVALID);
-                    }
-                    s.machine.alloc_at(address, bytes, "mapped memory").map_err(|_| INVALID)?;
-                }
-                Some(Object::Multicast { devices, added, bound, bytes: size }) => {
-                    if bound.len() != *devices || added.len() != *devices || *size != bytes {
-                        return Err(INVALID);
-                    }
-                    let addresses: Option<Vec<u64>> = bound
-                        .iter()
-                        .map(|&(_, memory, _)| {
-                            s.objects.iter().find_map(|(&at, o)| match o {
-                                Object::Mapping { handle, .. } if *handle == memory => Some(at & !MAPPING),
-                                _ => None,
-                            })
-                        })
-                        .collect();
-                    let size = bound.iter().map(|b| b.2).min().unwrap_or(0);
-                    let Some(addresses) = addresses else { return Err(INVALID) };
-                    s.machine
-                        .multicast_at(address, &addresses, size, "multicast memory")
-                        .map_err(|_| INVALID)?;
-                }
-                _ => return Err(GONE),
-            }
-            s.objects.insert(address | MAPPING, Object::Mapping { handle, bytes, access: Vec::new() });
-            Ok(())
+            s.mem_map(address, bytes as u64, handle)
         })
     }
 
     unsafe fn mem_unmap(&self, address: CUdeviceptr, bytes: usize) -> CUresult {
         self.call(symbol::mem_unmap, format!("{bytes} bytes at {address:#x}"), |s| {
-            let mapping = s.remove(address | MAPPING, |o| matches!(o, Object::Mapping { .. }))?;
-            if !matches!(mapping, Object::Mapping { bytes: mapped, .. } if mapped == bytes as u64) {
-                s.wrong("other bytes are unmapped than were mapped".to_owned());
-            }
-            if s.is_pending() {
-                s.wrong("memory is unmapped while kernels run".to_owned());
-            }
-            if let Object::Mapping { handle, .. } = mapping
-                && matches!(s.objects.get(&handle), Some(Object::Multicast { .. }))
-            {
-                s.machine.end_multicast(address);
-                return Ok(());
-            }
-            s.machine.free(address).map_err(|_| INVALID)
+            s.mem_unmap(address, bytes as u64)
         })
     }
 
@@ -493,13 +252,7 @@ impl Api for Fake {
         let who = unsafe { std::slice::from_raw_parts(who, count) };
         let devices: Vec<usize> = who.iter().map(|desc| desc.location.id as usize).collect();
         self.call(symbol::mem_set_access, format!("{address:#x} for {devices:?}"), |s| {
-            match s.objects.get_mut(&(address | MAPPING)) {
-                Some(Object::Mapping { access, bytes: mapped, .. }) if *mapped == bytes as u64 => {
-                    *access = devices;
-                    Ok(())
-                }
-                _ => Err(INVALID),
-            }
+            s.mem_set_access(address, bytes as u64, devices)
         })
     }
 
@@ -509,15 +262,8 @@ impl Api for Fake {
         _: *const CUmulticastObjectProp,
         which: CUmulticastGranularity_flags,
     ) -> CUresult {
-        self.call(symbol::multicast_granularity, format!("{which:?}"), |s| {
-            // The recommended one is a good deal larger.
-            let times = match which {
-                CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_MINIMUM => 1,
-                CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_RECOMMENDED => 16,
-            };
-            unsafe { *granularity = (times * s.setting.multicast_granularity) as usize };
-            Ok(())
-        })
+        let said = |s: &mut State| Ok(s.multicast_granularity(which) as usize);
+        unsafe { self.give(granularity, symbol::multicast_granularity, format!("{which:?}"), said) }
     }
 
     unsafe fn multicast_create(
@@ -526,18 +272,9 @@ impl Api for Fake {
         prop: *const CUmulticastObjectProp,
     ) -> CUresult {
         let (devices, bytes) = unsafe { ((*prop).numDevices as usize, (*prop).size) };
-        self.call(symbol::multicast_create, format!("{bytes} bytes for {devices}"), |s| {
-            let bytes = bytes as u64;
-            if !s.setting.multicast {
-                return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
-            }
-            if bytes == 0 || !bytes.is_multiple_of(s.setting.multicast_granularity) {
-                return Err(INVALID);
-            }
-            let object = Object::Multicast { devices, bytes, added: Vec::new(), bound: Vec::new() };
-            unsafe { *handle = s.handle(object) };
-            Ok(())
-        })
+        let what = format!("{bytes} bytes for {devices}");
+        let create = |s: &mut State| s.multicast_create(devices, bytes as u64);
+        unsafe { self.give(handle, symbol::multicast_create, what, create) }
     }
 
     unsafe fn multicast_add_device(
@@ -545,15 +282,8 @@ impl Api for Fake {
         handle: CUmemGenericAllocationHandle,
         device: CUdevice,
     ) -> CUresult {
-        self.call(symbol::multicast_add_device, format!("{device}"), |s| match s.objects.get_mut(&handle) {
-            Some(Object::Multicast { added, devices, .. })
-                if added.len() < *devices && !added.contains(&(device as usize)) =>
-            {
-                added.push(device as usize);
-                Ok(())
-            }
-            Some(Object::Multicast { .. }) => Err(INVALID),
-            _ => Err(GONE),
+        self.call(symbol::multicast_add_device, format!("{device}"), |s| {
+            s.multicast_add_device(handle, device as usize)
         })
     }
 
@@ -567,28 +297,7 @@ impl Api for Fake {
         _: u64,
     ) -> CUresult {
         self.call(symbol::multicast_bind_mem, format!("{bytes} bytes"), |s| {
-            let least = s.setting.multicast_granularity;
-            let whole = [at, from, bytes].iter().all(|n| (*n as u64).is_multiple_of(least)) && bytes > 0;
-            let Some(&Object::Memory { device, bytes: made }) = s.objects.get(&memory) else {
-                return Err(GONE);
-            };
-            let Some(Object::Multicast { devices, added, bound, bytes: size }) = s.objects.get_mut(&handle)
-            else {
-                return Err(GONE);
-            };
-            if !whole
-                || (from + bytes) as u64 > made
-                || (at + bytes) as u64 > *size
-                || !added.contains(&device)
-            {
-                return Err(INVALID);
-            }
-            let early = added.len() < *devices;
-            bound.push((device, memory, bytes as u64));
-            if early {
-                s.wrong("memory is bound before every device has been added: that waits for ever".to_owned());
-            }
-            Ok(())
+            s.multicast_bind_mem(handle, at as u64, memory, from as u64, bytes as u64)
         })
     }
 
@@ -599,58 +308,23 @@ impl Api for Fake {
         _: usize,
         bytes: usize,
     ) -> CUresult {
-        self.call(symbol::multicast_unbind, format!("{device}"), |s| match s.objects.get_mut(&handle) {
-            Some(Object::Multicast { bound, .. }) => {
-                let before = bound.len();
-                bound.retain(|&(on, _, size)| (on, size) != (device as usize, bytes as u64));
-                if bound.len() == before {
-                    s.wrong("other bytes are unbound than were bound".to_owned());
-                    return Err(INVALID);
-                }
-                Ok(())
-            }
-            _ => Err(GONE),
+        self.call(symbol::multicast_unbind, format!("{device}"), |s| {
+            s.multicast_unbind(handle, device as usize, bytes as u64)
         })
     }
 
     unsafe fn host_alloc(&self, host: *mut *mut c_void, bytes: usize, _: u32) -> CUresult {
-        self.call(symbol::host_alloc, format!("{bytes} bytes"), |s| {
-            s.needs_context(symbol::host_alloc)?;
-            s.is_unsafe(symbol::host_alloc)?;
-            let device = s.machine.alloc_zeroed(0, bytes as u64, 64, "host memory").map_err(|_| INVALID)?;
-            let layout = Layout::from_size_align(bytes, 64).map_err(|_| INVALID)?;
-            let memory = unsafe { std::alloc::alloc(layout) };
-            s.objects.insert(memory as u64, Object::Host { bytes, device });
-            unsafe { *host = memory.cast() };
-            Ok(())
-        })
+        let alloc = |s: &mut State| s.host_alloc(bytes).map(pointer);
+        unsafe { self.give(host, symbol::host_alloc, format!("{bytes} bytes"), alloc) }
     }
 
     unsafe fn host_free(&self, host: *mut c_void) -> CUresult {
-        self.call(symbol::host_free, String::new(), |s| {
-            s.needs_context(symbol::host_free)?;
-            if s.is_pending() {
-                s.wrong("host memory is freed while kernels run".to_owned());
-            }
-            if let Object::Host { bytes, device } =
-                s.remove(number(host), |o| matches!(o, Object::Host { .. }))?
-            {
-                s.machine.free(device).map_err(|_| INVALID)?;
-                let layout = Layout::from_size_align(bytes, 64).map_err(|_| INVALID)?;
-                unsafe { std::alloc::dealloc(host.cast(), layout) };
-            }
-            Ok(())
-        })
+        self.call(symbol::host_free, "", |s| s.host_free(number(host)))
     }
 
     unsafe fn host_device_pointer(&self, address: *mut CUdeviceptr, host: *mut c_void, _: u32) -> CUresult {
-        self.call(symbol::host_device_pointer, String::new(), |s| match s.objects.get(&number(host)) {
-            Some(Object::Host { device, .. }) => {
-                unsafe { *address = *device };
-                Ok(())
-            }
-            _ => Err(INVALID),
-        })
+        let find = |s: &mut State| s.host_device_pointer(number(host));
+        unsafe { self.give(address, symbol::host_device_pointer, "", find) }
     }
 
     unsafe fn memcpy_to_device(
@@ -662,8 +336,7 @@ impl Api for Fake {
     ) -> CUresult {
         self.call(symbol::memcpy_to_device, format!("{bytes} bytes to {to:#x}"), |s| {
             s.wait_for(number(stream))?;
-            let from = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) };
-            s.write(to, from)
+            s.write(to, &unsafe { copy_of(from, bytes) })
         })
     }
 
@@ -690,205 +363,97 @@ impl Api for Fake {
         stream: CUstream,
     ) -> CUresult {
         self.call(symbol::memcpy_on_device, format!("{bytes} bytes from {from:#x} to {to:#x}"), |s| {
-            s.wait_for(number(stream))?;
-            let lost = s.setting.lost.map(|(device, peer)| [Some(device as usize), Some(peer as usize)]);
-            if lost == Some([s.owner(from), s.owner(to)]) {
-                return Ok(());
-            }
-            let read = s.read(from, bytes)?;
-            s.write(to, &read)
+            s.memcpy_on_device(to, from, bytes, number(stream))
         })
     }
 
     unsafe fn memset(&self, to: CUdeviceptr, byte: u8, bytes: usize, stream: CUstream) -> CUresult {
         self.call(symbol::memset, format!("{bytes} bytes at {to:#x}"), |s| {
-            s.wait_for(number(stream))?;
-            s.write(to, &vec![byte; bytes])
+            s.memset(to, byte, bytes, number(stream))
         })
     }
 
     unsafe fn stream_create(&self, stream: *mut CUstream, _: u32) -> CUresult {
-        self.call(symbol::stream_create, String::new(), |s| {
-            let device = s.device()?;
-            unsafe { *stream = s.handle(Object::Stream { device, captured: None }) as CUstream };
-            Ok(())
-        })
+        unsafe { self.give(stream, symbol::stream_create, "", |s| s.stream_create().map(pointer)) }
     }
 
     unsafe fn stream_destroy(&self, stream: CUstream) -> CUresult {
-        self.call(symbol::stream_destroy, String::new(), |s| {
-            s.needs_context(symbol::stream_destroy)?;
-            s.remove(number(stream), |o| matches!(o, Object::Stream { .. })).map(drop)
-        })
+        self.call(symbol::stream_destroy, "", |s| s.stream_destroy(number(stream)))
     }
 
     unsafe fn stream_synchronize(&self, stream: CUstream) -> CUresult {
-        self.call(symbol::stream_synchronize, String::new(), |s| {
-            s.is_unsafe(symbol::stream_synchronize)?;
-            s.wait_for(number(stream))
-        })
+        self.call(symbol::stream_synchronize, "", |s| s.stream_synchronize(number(stream)))
     }
 
     unsafe fn stream_wait_event(&self, _: CUstream, _: CUevent, _: u32) -> CUresult {
         // Launches of a device run one after another anyway.
-        self.call(symbol::stream_wait_event, String::new(), |_| Ok(()))
+        self.call(symbol::stream_wait_event, "", |_| Ok(()))
     }
 
     unsafe fn stream_capture_status(&self, stream: CUstream, status: *mut CUstreamCaptureStatus) -> CUresult {
-        self.call(symbol::stream_capture_status, String::new(), |s| {
-            s.device_of(number(stream))?;
-            let captured = match s.objects.get(&number(stream)) {
-                Some(Object::Stream { captured, .. }) => captured.is_some(),
-                _ => false,
-            };
-            unsafe {
-                *status = match captured {
-                    true => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
-                    false => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
-                };
-            }
-            Ok(())
-        })
+        let ask = |s: &mut State| {
+            Ok(match s.is_captured(number(stream))? {
+                true => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE,
+                false => CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE,
+            })
+        };
+        unsafe { self.give(status, symbol::stream_capture_status, "", ask) }
     }
 
     unsafe fn stream_context(&self, stream: CUstream, ctx: *mut CUcontext) -> CUresult {
-        self.call(symbol::stream_context, String::new(), |s| {
-            let on = s.device_of(number(stream))?;
-            let context = s.objects.iter().find_map(|(&handle, object)| match object {
-                Object::Context { device, .. } if *device == on => Some(handle),
-                _ => None,
-            });
-            unsafe { *ctx = context.unwrap_or(0) as CUcontext };
-            Ok(())
-        })
+        let find = |s: &mut State| s.stream_context(number(stream)).map(pointer);
+        unsafe { self.give(ctx, symbol::stream_context, "", find) }
     }
 
     unsafe fn stream_begin_capture(&self, stream: CUstream, _: CUstreamCaptureMode) -> CUresult {
-        self.call(symbol::stream_begin_capture, String::new(), |s| match s.objects.get_mut(&number(stream)) {
-            Some(Object::Stream { captured, .. }) if captured.is_none() => {
-                *captured = Some(Vec::new());
-                Ok(())
-            }
-            _ => Err(INVALID),
-        })
+        self.call(symbol::stream_begin_capture, "", |s| s.stream_begin_capture(number(stream)))
     }
 
     unsafe fn capture_mode(&self, mode: *mut CUstreamCaptureMode) -> CUresult {
-        self.call(symbol::capture_mode, String::new(), |s| {
-            use CUstreamCaptureMode as M;
-            let (relaxed, before) = (
-                unsafe { *mode } == M::CU_STREAM_CAPTURE_MODE_RELAXED,
-                match s.relaxed {
-                    true => M::CU_STREAM_CAPTURE_MODE_RELAXED,
-                    false => M::CU_STREAM_CAPTURE_MODE_GLOBAL,
-                },
-            );
-            s.relaxed = relaxed;
-            unsafe { *mode = before };
-            Ok(())
-        })
+        unsafe { self.give(mode, symbol::capture_mode, "", |s| Ok(s.capture_mode(*mode))) }
     }
 
     unsafe fn stream_end_capture(&self, stream: CUstream, graph: *mut CUgraph) -> CUresult {
-        self.call(symbol::stream_end_capture, String::new(), |s| {
-            let Some(Object::Stream { captured, .. }) = s.objects.get_mut(&number(stream)) else {
-                return Err(GONE);
-            };
-            let Some(launches) = captured.take() else { return Err(INVALID) };
-            unsafe { *graph = s.handle(Object::Graph { launches }) as CUgraph };
-            Ok(())
-        })
+        let end = |s: &mut State| s.stream_end_capture(number(stream)).map(pointer);
+        unsafe { self.give(graph, symbol::stream_end_capture, "", end) }
     }
 
     unsafe fn graph_instantiate(&self, exec: *mut CUgraphExec, graph: CUgraph, _: u64) -> CUresult {
-        self.call(symbol::graph_instantiate, String::new(), |s| {
-            let Some(Object::Graph { launches }) = s.objects.get(&number(graph)) else { return Err(GONE) };
-            let launches = launches.clone();
-            s.is_unsafe(symbol::graph_instantiate)?;
-            unsafe { *exec = s.handle(Object::GraphExec { launches }) as CUgraphExec };
-            Ok(())
-        })
+        let instantiate = |s: &mut State| s.graph_instantiate(number(graph)).map(pointer);
+        unsafe { self.give(exec, symbol::graph_instantiate, "", instantiate) }
     }
 
     unsafe fn graph_launch(&self, exec: CUgraphExec, _: CUstream) -> CUresult {
-        self.call(symbol::graph_launch, String::new(), |s| {
-            let Some(Object::GraphExec { launches }) = s.objects.get(&number(exec)) else { return Err(GONE) };
-            launches.clone().into_iter().try_for_each(|launch| s.launch(launch))
-        })
+        self.call(symbol::graph_launch, "", |s| s.graph_launch(number(exec)))
     }
 
     unsafe fn graph_destroy(&self, graph: CUgraph) -> CUresult {
-        self.call(symbol::graph_destroy, String::new(), |s| {
-            s.remove(number(graph), |o| matches!(o, Object::Graph { .. })).map(drop)
-        })
+        self.call(symbol::graph_destroy, "", |s| s.graph_destroy(number(graph)))
     }
 
     unsafe fn graph_exec_destroy(&self, exec: CUgraphExec) -> CUresult {
-        self.call(symbol::graph_exec_destroy, String::new(), |s| {
-            s.needs_context(symbol::graph_exec_destroy)?;
-            s.remove(number(exec), |o| matches!(o, Object::GraphExec { .. })).map(drop)
-        })
+        self.call(symbol::graph_exec_destroy, "", |s| s.graph_exec_destroy(number(exec)))
     }
 
     unsafe fn event_create(&self, event: *mut CUevent, _: u32) -> CUresult {
-        self.call(symbol::event_create, String::new(), |s| {
-            let device = s.device()?;
-            unsafe { *event = s.handle(Object::Event { device, behind: None }) as CUevent };
-            Ok(())
-        })
+        unsafe { self.give(event, symbol::event_create, "", |s| s.event_create().map(pointer)) }
     }
 
     unsafe fn event_destroy(&self, event: CUevent) -> CUresult {
-        self.call(symbol::event_destroy, String::new(), |s| {
-            s.needs_context(symbol::event_destroy)?;
-            s.remove(number(event), |o| matches!(o, Object::Event { .. })).map(drop)
-        })
+        self.call(symbol::event_destroy, "", |s| s.event_destroy(number(event)))
     }
 
     unsafe fn event_record(&self, event: CUevent, stream: CUstream) -> CUresult {
-        self.call(symbol::event_record, String::new(), |s| {
-            let (on, _) = s.event(number(event))?;
-            if s.device_of(number(stream))? != on {
-                return Err(GONE);
-            }
-            if matches!(s.objects.get(&number(stream)), Some(Object::Stream { captured: Some(_), .. })) {
-                s.wrong("an event is recorded on a stream that is captured".to_owned());
-            }
-            let launched = s.launched[on];
-            if let Some(Object::Event { behind, .. }) = s.objects.get_mut(&number(event)) {
-                *behind = Some(launched);
-            }
-            Ok(())
-        })
+        self.call(symbol::event_record, "", |s| s.event_record(number(event), number(stream)))
     }
 
     unsafe fn event_query(&self, event: CUevent) -> CUresult {
-        self.call(symbol::event_query, String::new(), |s| {
-            let (on, behind) = s.event(number(event))?;
-            s.is_unsafe(symbol::event_query)?;
-            if behind.is_none_or(|launches| launches <= s.ended[on]) {
-                return Ok(());
-            }
-            s.asked += 1;
-            let ready = s.pending.iter().all(|&launches| launches == s.pending[0]);
-            if s.is_pending() && !ready && s.asked < OFTEN {
-                return Err(CUresult::CUDA_ERROR_NOT_READY);
-            }
-            s.run()
-        })
+        self.call(symbol::event_query, "", |s| s.event_query(number(event)))
     }
 
     unsafe fn event_elapsed(&self, milliseconds: *mut f32, start: CUevent, end: CUevent) -> CUresult {
-        self.call(symbol::event_elapsed, String::new(), |s| {
-            s.needs_context(symbol::event_elapsed)?;
-            let ((on, begun), (with, ended)) = (s.event(number(start))?, s.event(number(end))?);
-            let (Some(_), Some(behind), true) = (begun, ended, on == with) else { return Err(GONE) };
-            if behind > s.ended[on] {
-                return Err(CUresult::CUDA_ERROR_NOT_READY);
-            }
-            unsafe { *milliseconds = 1.5 };
-            Ok(())
-        })
+        let elapsed = |s: &mut State| s.event_elapsed(number(start), number(end));
+        unsafe { self.give(milliseconds, symbol::event_elapsed, "", elapsed) }
     }
 
     unsafe fn module_load(
@@ -899,27 +464,13 @@ impl Api for Fake {
         _: *mut CUjit_option,
         _: *mut *mut c_void,
     ) -> CUresult {
-        let text = unsafe { CStr::from_ptr(image.cast()) }.to_string_lossy().into_owned();
-        let kind = if text.starts_with("\u{7f}ELF") { "a cubin".to_owned() } else { version_of(&text) };
-        self.call(symbol::module_load, kind, |s| {
-            let device = s.needs_context(symbol::module_load)?;
-            s.is_unsafe(symbol::module_load)?;
-            let parsed = match text.starts_with("\u{7f}ELF") {
-                true => None,
-                false => Some(Arc::new(Module::parse(&text).map_err(|_| CUresult::CUDA_ERROR_INVALID_PTX)?)),
-            };
-            unsafe { *module = s.handle(Object::Module { device, module: parsed }) as CUmodule };
-            Ok(())
-        })
+        let image = unsafe { text_of(image.cast()) };
+        let load = |s: &mut State| s.module_load(&image).map(pointer);
+        unsafe { self.give(module, symbol::module_load, kind(&image), load) }
     }
 
     unsafe fn module_unload(&self, module: CUmodule) -> CUresult {
-        self.call(symbol::module_unload, String::new(), |s| {
-            s.needs_context(symbol::module_unload)?;
-            let handle = number(module);
-            s.objects.retain(|_, o| !matches!(o, Object::Function { module, .. } if *module == handle));
-            s.remove(handle, |o| matches!(o, Object::Module { .. })).map(drop)
-        })
+        self.call(symbol::module_unload, "", |s| s.module_unload(number(module)))
     }
 
     unsafe fn module_function(
@@ -928,19 +479,13 @@ impl Api for Fake {
         module: CUmodule,
         name: *const c_char,
     ) -> CUresult {
-        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned();
-        self.call(symbol::module_function, name.clone(), |s| {
-            let object = Object::Function { module: number(module), name };
-            unsafe { *function = s.handle(object) as CUfunction };
-            Ok(())
-        })
+        let name = unsafe { text_of(name) };
+        let find = |s: &mut State| Ok(pointer(s.module_function(number(module), &name)));
+        unsafe { self.give(function, symbol::module_function, &*name, find) }
     }
 
     unsafe fn occupancy(&self, blocks: *mut i32, _: CUfunction, _: i32, _: usize) -> CUresult {
-        self.call(symbol::occupancy, String::new(), |s| {
-            unsafe { *blocks = s.setting.resident.0 };
-            Ok(())
-        })
+        unsafe { self.give(blocks, symbol::occupancy, "", |s| Ok(s.setting.resident.0)) }
     }
 
     unsafe fn launch(
@@ -957,9 +502,10 @@ impl Api for Fake {
         params: *mut *mut c_void,
         _: *mut *mut c_void,
     ) -> CUresult {
-        let param = unsafe { *params }.cast::<u8>();
         self.call(symbol::launch, format!("{grid} x {threads}"), |s| {
-            s.begin(number(function), grid, threads, number(stream), param)
+            let kernel = s.kernel(number(function))?;
+            let param = unsafe { copy_of(*params, kernel.bytes) };
+            s.launch(kernel, grid, threads, param, number(stream))
         })
     }
 
@@ -976,21 +522,11 @@ impl Api for Fake {
         stream: CUstream,
         params: *mut *mut c_void,
     ) -> CUresult {
-        let param = unsafe { *params }.cast::<u8>();
         self.call(symbol::launch_cooperative, format!("{grid} x {threads}"), |s| {
-            let (blocks, multiprocessors) = s.setting.resident;
-            if i64::from(grid) > i64::from(blocks) * i64::from(multiprocessors) {
-                return Err(CUresult::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-            }
-            s.begin(number(function), grid, threads, number(stream), param)
+            s.fits(grid)?;
+            let kernel = s.kernel(number(function))?;
+            let param = unsafe { copy_of(*params, kernel.bytes) };
+            s.launch(kernel, grid, threads, param, number(stream))
         })
     }
-}
-
-/// Mappings are kept by their address with this bit, as ranges begin at the same addresses.
-const MAPPING: u64 = 1;
-
-fn version_of(ptx: &str) -> String {
-    let version = ptx.lines().find_map(|line| line.strip_prefix(".version ")).unwrap_or("?");
-    format!("PTX {version}")
 }
