@@ -43,6 +43,8 @@ fn every_command_prints_what_the_schema_says() {
         ("new my-ring", 2),
         ("new fn", 2),
         ("doctor", 0),
+        ("device-check --world virtual --ranks 2 --parts copies --budget 30s", 0),
+        ("device-check --ranks 0", 2),
         ("bench", 2),
     ];
     let mut seen = Vec::new();
