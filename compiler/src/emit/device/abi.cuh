@@ -43,7 +43,7 @@ enum : u32 {
   STATUS_HASH
 };
 enum : u32 { STATUS_MISMATCH = 1, STATUS_TIMEOUT, STATUS_ABORTED };
-constexpr u64 STATUS_BYTES = 64;
+[[maybe_unused]] constexpr u64 STATUS_BYTES = 64;
 
 // What was waited for: a counter, whose place is its word in the region, or a line, whose place is in units of 16 bytes.
 enum : u32 { AWAITS_COUNTER, AWAITS_LINE };
