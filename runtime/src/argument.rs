@@ -28,7 +28,7 @@ impl<'a> From<&'a Plain<'a>> for Argument<'a> {
 }
 
 /// Memory of one rank that peers do not map, as `cudaMalloc`, a stream-ordered pool or cudarc's slices give it. Kernels whose
-/// schedule goes through slots (`transport = "staged"`, LL, LL128) take it; others refuse it.
+/// schedule goes through slots (`transport = staged`, LL, LL128) take it; others refuse it.
 pub struct Plain<'a> {
     address: u64,
     bytes: u64,

@@ -260,7 +260,7 @@ pub enum CallProblem {
     /// Memory that peers do not map, for a kernel that reaches their buffers.
     #[error(
         "`{buffer}` is no window, so peers do not map it, and the kernel puts and gets there; allocate a window, or give \
-         the collective a schedule through slots (`transport = staged`)"
+         the collective a schedule through slots (`#[schedule(transport = staged)]`)"
     )]
     Unmapped {
         /// Which buffer.
