@@ -1,11 +1,13 @@
 //! What is refused, what fails, and what is left of it.
 
 use super::{cache, calls, clean, named, options, provide, world};
+use crate::communicator::Communicator;
 use crate::driver::CudaError;
 use crate::driver::api::symbol;
 use crate::driver::fake::{Fake, Setting};
 use crate::error::{CallProblem, Error};
 use crate::failure::Cause;
+use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::world::{Options, World};
 use cudarc::driver::sys::CUresult;
@@ -135,9 +137,7 @@ fn memory_that_calls_use_stays_until_they_have_ended() {
     let fake = Fake::new(2);
     let world = world(&fake, 2);
     let communicators = world.communicators().unwrap();
-    let ring = named("ring_all_reduce");
-    let kernels: Vec<_> =
-        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let kernels = rings(&communicators);
     let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(400).unwrap()).collect();
     kernels[0].enqueue(Call::in_place(&windows[0], 100)).unwrap();
     // The other rank is missing, and can still come.
@@ -167,9 +167,7 @@ fn a_world_may_end_while_calls_run() {
     let fake = Fake::new(2);
     let world = world(&fake, 2);
     let communicators = world.communicators().unwrap();
-    let ring = named("ring_all_reduce");
-    let kernels: Vec<_> =
-        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let kernels = rings(&communicators);
     let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
     for (kernel, window) in kernels.iter().zip(&windows) {
         kernel.enqueue(Call::in_place(window, 10)).unwrap();
@@ -183,9 +181,7 @@ fn a_world_may_end_while_a_call_waits_for_a_rank_that_never_comes() {
     let fake = Fake::new(2);
     let world = world(&fake, 2);
     let communicators = world.communicators().unwrap();
-    let ring = named("ring_all_reduce");
-    let kernels: Vec<_> =
-        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let kernels = rings(&communicators);
     let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
     kernels[0].enqueue(Call::in_place(&windows[0], 10)).unwrap();
     // Its kernel is told to leave.
@@ -302,9 +298,7 @@ fn who_never_came_is_named_once_the_others_have_given_up() {
     let world = World::cuda_by(fake.driver(), &[0, 1], Options { patience, ..options() }).unwrap();
     world.keep_kernels(cache());
     let communicators = world.communicators().unwrap();
-    let ring = named("ring_all_reduce");
-    let kernels: Vec<_> =
-        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let kernels = rings(&communicators);
     let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
     kernels[0].enqueue(Call::in_place(&windows[0], 10)).unwrap();
     assert!(matches!(world.synchronize(), Err(Error::NotEnqueued { .. })));
@@ -317,7 +311,7 @@ fn who_never_came_is_named_once_the_others_have_given_up() {
     let late = kernels[1].enqueue(Call::in_place(&windows[1], 10));
     assert!(matches!(late, Err(Error::Poisoned(_))), "{late:?}");
     // New ones work.
-    calls(&world.session().unwrap(), &[(&ring, DType::F32, 100)]).unwrap();
+    calls(&world.session().unwrap(), &[(&named("ring_all_reduce"), DType::F32, 100)]).unwrap();
     drop((communicators, kernels, windows, world));
     clean(&fake);
 }
@@ -327,9 +321,7 @@ fn a_window_is_there_on_every_rank_before_it_is_called_with() {
     let fake = Fake::new(2);
     let world = world(&fake, 2);
     let communicators = world.communicators().unwrap();
-    let ring = named("ring_all_reduce");
-    let kernels: Vec<_> =
-        communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
+    let kernels = rings(&communicators);
     let own = communicators[0].alloc_zeroed(40).unwrap();
     let missing = |result: Result<(), Error>, ranks: &[Rank]| {
         let Err(Error::Call { problems, .. }) = result else { panic!("{result:?}") };
@@ -379,4 +371,10 @@ fn ranks_that_call_different_things_are_told_and_leave() {
     }
     drop(world);
     clean(&fake);
+}
+
+/// A ring, loaded by each rank.
+fn rings(communicators: &[Communicator]) -> Vec<Kernel> {
+    let ring = named("ring_all_reduce");
+    communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect()
 }
