@@ -22,16 +22,23 @@ impl Doubt {
     pub(super) fn of(kernel: &Kernel, class: &Class) -> Vec<Doubt> {
         let possible = Doubt::possible(class);
         let uneven = class.steps.iter().any(|step| awaits(step, Protocol::Ll));
+        let after = |pending: bool, step: &KernelStep| match step.action {
+            KernelAction::Wait(_) | KernelAction::BlockSync => false,
+            _ => pending || awaits_lines(step),
+        };
         let run = |mut pending: bool| -> Vec<Doubt> {
-            let first = Doubt { possible, pending, uneven };
-            let after = class.steps.iter().map(|step| {
-                pending = match step.action {
-                    KernelAction::Wait(_) | KernelAction::BlockSync => false,
-                    _ => pending || awaits_lines(step),
-                };
-                Doubt { pending, ..first }
-            });
-            [first].into_iter().chain(after).collect()
+            let mut doubts = Vec::new();
+            for (step, index) in class.steps.iter().zip(0..) {
+                if let Some(around) = class.loop_at(index).filter(|around| around.first == index) {
+                    // Iterations follow each other.
+                    let body = &class.steps[around.first as usize..][..around.count as usize];
+                    pending |= body.iter().fold(pending, after);
+                }
+                doubts.push(Doubt { possible, pending, uneven });
+                pending = after(pending, step);
+            }
+            doubts.push(Doubt { possible, pending, uneven });
+            doubts
         };
         let once = run(false);
         match once.last() {
@@ -61,6 +68,8 @@ fn awaits_lines(step: &KernelStep) -> bool {
 }
 
 fn awaits(step: &KernelStep, by: Protocol) -> bool {
-    let KernelAction::Move { sources, .. } = &step.action else { return false };
-    sources.iter().any(|source| matches!(source, Operand::Message { protocol, .. } if *protocol == by))
+    step.action
+        .sources()
+        .iter()
+        .any(|source| matches!(source, Operand::Message { protocol, .. } if *protocol == by))
 }
