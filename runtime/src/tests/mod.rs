@@ -7,6 +7,7 @@ mod failures;
 mod memory;
 mod mutants;
 mod plain;
+mod rolled;
 mod shared;
 mod waits;
 
