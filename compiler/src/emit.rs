@@ -99,8 +99,8 @@ impl Steps {
     }
 
     /// The indices.
-    pub fn indices(&self) -> impl Iterator<Item = u32> {
-        (0..self.times).map(|i| self.first + i * self.stride)
+    pub fn indices(self) -> impl Iterator<Item = u32> {
+        (0..self.times).map(move |i| self.first + i * self.stride)
     }
 
     /// What they are, in the program's terms, where `names` are all of the blocks' steps.
