@@ -19,7 +19,8 @@
 //! by how much it advances a call, or a tile. Links that differ only in an advancing operand are one entry with an index
 //! `I`. A connection's credit link knows its FIFO, too: `slot 3[2]` is message 2 of link 3's.
 //!
-//! Invariants: loops are in order and apart; unrolled for any rank and block, the class's steps, counters and advances are the schedule's (`rolled`).
+//! Invariants: loops are in order and apart; unrolled for any rank and block, the class's steps, counters and advances
+//! are the schedule's (`rolled`).
 
 mod classify;
 mod formula;

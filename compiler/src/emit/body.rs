@@ -6,6 +6,7 @@ use super::tables::{Tables, constant, dispatch};
 use super::{Line, Steps, c_name, entry};
 use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
+use crate::ids::Place;
 use crate::kernel::{
     Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Loop, Operand, Origin, Series,
 };
@@ -62,11 +63,10 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     let indent = if one_class { "  " } else { "      " };
     let mut lines = Vec::new();
     for (i, (branch, class)) in branches.iter().zip(&kernel.classes).enumerate() {
-        let members: Vec<String> = class.members.iter().map(|m| m.to_string()).collect();
         if !one_class {
             text.push_str(&format!("    case {i}: {{\n"));
         }
-        text.push_str(&format!("{indent}// {}\n", members.join(" ")));
+        text.push_str(&format!("{indent}// {}\n", blocks_of(class)));
         let mut at = first_line + text.lines().count() as u32;
         for Part { steps, what, code } in branch {
             let steps = steps.map(|steps| Steps { class: i as u32, ..steps });
@@ -81,6 +81,17 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     }
     text.push_str(if one_class { "}\n" } else { "  }\n}\n" });
     (text, lines)
+}
+
+/// Which blocks a class has; of many the first and the last.
+fn blocks_of(class: &Class) -> String {
+    let names = |members: &[Place]| members.iter().map(Place::to_string).collect::<Vec<_>>().join(" ");
+    match class.members.as_slice() {
+        [first, second, .., last] if class.members.len() > 8 => {
+            format!("{first} {second} .. {last}: {} blocks", class.members.len())
+        }
+        few => names(few),
+    }
 }
 
 fn namespace(kernel: &Kernel) -> String {
