@@ -24,9 +24,6 @@ pub(crate) struct Batch {
 /// Between two looks at calls that run.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// How long kernels may take to leave once they are told to.
-pub(crate) const LEAVING: Duration = Duration::from_secs(10);
-
 /// How a call failed; nothing for what its status records tell.
 type Fate = Option<Fault>;
 
@@ -71,7 +68,7 @@ impl Shared {
                 Ok(Progress::Running) => {
                     if state.has_reports() {
                         state.gpus.abort();
-                        if told.get_or_insert_with(Instant::now).elapsed() > LEAVING {
+                        if told.get_or_insert_with(Instant::now).elapsed() > self.leaving() {
                             return Err(self.failed(&mut state, None));
                         }
                     }
@@ -121,7 +118,7 @@ impl Shared {
         state.gpus.abort();
         let told = Instant::now();
         while let Ok(Progress::Running) = state.gpus.progress()
-            && told.elapsed() < LEAVING
+            && told.elapsed() < self.leaving()
         {
             thread::sleep(PAUSE);
         }

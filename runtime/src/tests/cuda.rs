@@ -5,6 +5,7 @@ mod errors;
 mod graphs;
 mod order;
 mod shared;
+mod stuck;
 
 use super::{cache, collective, provide};
 use crate::data::{Message, Pattern};

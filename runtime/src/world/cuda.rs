@@ -1,11 +1,12 @@
 //! Worlds of real GPUs in one process.
 
 mod code;
+mod flights;
 mod gpus;
 mod heap;
 mod peers;
 
-use super::{Kind, MOST_BLOCKS, MOST_RANKS, Options, World};
+use super::{Kind, LEAVING, MOST_BLOCKS, MOST_RANKS, Options, World};
 use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
 use crate::nvrtc::Arch;
@@ -14,6 +15,7 @@ use gpus::CudaGpus;
 pub use gpus::Measured;
 use quadrille_compiler::domain::Domain;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The GPUs of a world, and what all of them can do.
 #[derive(Clone, Debug)]
@@ -105,7 +107,7 @@ pub fn gpus() -> Result<u32, CudaError> {
 /// Writes from a GPU to another one's memory.
 pub(crate) fn measure(driver: &Driver, gpu: u32, peer: u32) -> Result<Measured, Error> {
     let arch = Device::new(driver, gpu)?.arch()?;
-    CudaGpus::new(driver, &[gpu, peer], false, arch)?.measure()
+    CudaGpus::new(driver, &[gpu, peer], false, arch, LEAVING)?.measure()
 }
 
 fn checked(ranks: usize, options: &Options) -> Result<u32, Error> {
@@ -164,13 +166,13 @@ impl Devices {
             arch: arch.ok_or(CudaError::NoGpu)?,
         };
         // What is written to a peer must arrive, and a multicast object must be had, whatever the driver says.
-        devices.multicast = devices.gpus()?.prove(devices.multicast)?;
+        devices.multicast = devices.gpus(LEAVING)?.prove(devices.multicast)?;
         Ok(devices)
     }
 
-    /// The GPUs themselves.
-    pub(super) fn gpus(&self) -> Result<CudaGpus, CudaError> {
-        CudaGpus::new(&self.driver, &self.ordinals, self.shared, self.arch)
+    /// The GPUs themselves, whose kernels may take so long to leave.
+    pub(super) fn gpus(&self, leaving: Duration) -> Result<CudaGpus, CudaError> {
+        CudaGpus::new(&self.driver, &self.ordinals, self.shared, self.arch, leaving)
     }
 
     pub(super) fn domain(&self, full: Domain) -> Domain {

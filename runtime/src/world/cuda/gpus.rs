@@ -1,13 +1,13 @@
 //! The GPUs of a world: one a rank, or one for all.
 
 use super::code;
+use super::flights::{Flight, flight};
 use super::heap::Heap;
 use crate::communicator::FIFOS;
 use crate::driver::{
     Context, CudaError, Device, Driver, Event, Function, Graph, Module, Multicast, Pinned, Shape, Stream,
 };
 use crate::error::{CallProblem, Error};
-use crate::flight::LEAVING;
 use crate::kernel::{Binary, Loaded};
 use crate::nvrtc::{self, Arch, Code, CompileError, Kind};
 use crate::world::Statistics;
@@ -17,7 +17,6 @@ use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::Rank;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,6 +45,12 @@ pub(crate) struct CudaGpus {
     contexts: Vec<Arc<Context>>,
     shared: bool,
     arch: Arch,
+    /// What is loaded on them, in contexts of its own.
+    functions: Vec<Arc<[Function]>>,
+    /// How long kernels may take to leave.
+    leaving: Duration,
+    /// A kernel may run that has not left, and that no flight knows.
+    stuck: bool,
     driver: Driver,
 }
 
@@ -64,64 +69,6 @@ pub struct Measured {
     pub latency: Duration,
 }
 
-/// The calls of a rank in a group.
-#[derive(Debug)]
-struct Flight {
-    /// Before the first call since all had ended.
-    start: Event,
-    /// Behind the last call.
-    end: Event,
-    /// Whether that may still be to come.
-    running: bool,
-    /// Whether the last call is on the rank's own stream.
-    own: bool,
-    /// Blocks of the largest call since all had ended.
-    blocks: u64,
-}
-
-/// The flight of a group's rank.
-fn flight<'a>(
-    flights: &'a mut BTreeMap<(u64, u32), Flight>,
-    key: (u64, u32),
-    context: &Arc<Context>,
-) -> Result<&'a mut Flight, CudaError> {
-    Ok(match flights.entry(key) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => {
-            let (start, end) = (Event::new(context)?, Event::new(context)?);
-            new.insert(Flight { start, end, running: false, own: false, blocks: 0 })
-        }
-    })
-}
-
-impl Flight {
-    /// Whether a call may run. The device may know more than has been asked of it.
-    fn is_running(&self) -> Result<bool, CudaError> {
-        Ok(self.running && !self.end.is_done()?)
-    }
-
-    /// Before a call is put on the stream: one of a communicator at a time.
-    fn begin(&mut self, stream: &Stream, own: bool) -> Result<(), CudaError> {
-        self.running = self.is_running()?;
-        if !self.running {
-            self.blocks = 0;
-            self.start.record(stream)
-        } else if self.own && own {
-            Ok(())
-        } else {
-            // Another stream, or one that has the number of one that is there no more.
-            stream.wait(&self.end)
-        }
-    }
-
-    /// Behind a call that was put on the stream.
-    fn end(&mut self, stream: &Stream, own: bool) -> Result<(), CudaError> {
-        self.running = true;
-        self.own = own;
-        self.end.record(stream)
-    }
-}
-
 impl CudaGpus {
     /// Starts the devices and reserves addresses.
     pub(super) fn new(
@@ -129,6 +76,7 @@ impl CudaGpus {
         ordinals: &[u32],
         shared: bool,
         arch: Arch,
+        leaving: Duration,
     ) -> Result<CudaGpus, CudaError> {
         let mut contexts: Vec<Arc<Context>> = Vec::new();
         for &ordinal in ordinals {
@@ -155,6 +103,9 @@ impl CudaGpus {
             contexts,
             shared,
             arch,
+            functions: Vec::new(),
+            leaving,
+            stuck: false,
             driver: driver.clone(),
         })
     }
@@ -273,11 +224,32 @@ impl CudaGpus {
         flight.blocks = flight.blocks.max(shape.blocks.into());
         if let Err(error) = flight.end(&stream, own) {
             // Nothing would tell when it ends.
-            self.abort();
-            let _ = stream.synchronize();
+            self.recall(&[stream]);
             return Err(error);
         }
         Ok(false)
+    }
+
+    /// Makes kernels leave their waits.
+    fn tell(&self) {
+        for (pinned, first) in self.status.values() {
+            if let Some(word) = pinned.words().get(first + STATUS_WORDS / 2) {
+                word.store(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Makes all kernels leave, as some would wait for what never comes, and waits for those on these streams.
+    fn recall(&mut self, streams: &[Stream]) {
+        self.tell();
+        // A stream that cannot be asked is of a context in which nothing runs any more.
+        let runs = || streams.iter().any(|stream| !stream.is_idle().unwrap_or(true));
+        self.stuck |= !ended_within(self.leaving, runs);
+    }
+
+    /// Whether a call may run.
+    fn is_flying(&self) -> bool {
+        self.flights.values().any(|flight| flight.is_running().unwrap_or(false))
     }
 
     fn stream_at(&self, address: u64) -> &Stream {
@@ -314,7 +286,9 @@ impl Gpus for CudaGpus {
             }
             functions.push(function);
         }
-        Ok(Binary::Cuda(functions.into()))
+        let functions: Arc<[Function]> = functions.into();
+        self.functions.push(functions.clone());
+        Ok(Binary::Cuda(functions))
     }
 
     fn reserve(&mut self, bytes: u64) -> Result<Place, Error> {
@@ -476,10 +450,9 @@ impl Gpus for CudaGpus {
         };
         if let Err(error) = graphs.iter().enumerate().try_for_each(launch) {
             // The ranks that have begun would wait for the others.
-            self.abort();
-            for stream in &self.streams {
-                let _ = stream.synchronize();
-            }
+            let streams = mem::take(&mut self.streams);
+            self.recall(&streams);
+            self.streams = streams;
             return Err(Error::from(error).into());
         }
         Ok(())
@@ -496,10 +469,8 @@ impl Gpus for CudaGpus {
                 return Ok(Progress::Running);
             }
         }
-        for flight in self.flights.values_mut().filter(|flight| flight.running) {
-            let took = flight.end.since(&flight.start).map_err(Error::from)?;
-            elapsed = elapsed.max(Some(took));
-            flight.running = false;
+        for flight in self.flights.values_mut() {
+            elapsed = elapsed.max(flight.settle().map_err(Error::from)?);
         }
         Ok(Progress::Done(Box::new(Statistics { elapsed, ..Statistics::default() })))
     }
@@ -512,32 +483,37 @@ impl Gpus for CudaGpus {
     }
 
     fn abort(&mut self) {
-        for (pinned, first) in self.status.values() {
-            if let Some(word) = pinned.words().get(first + STATUS_WORDS / 2) {
-                word.store(1, Ordering::Release);
-            }
-        }
+        self.tell();
     }
 }
 
-impl Drop for CudaGpus {
-    /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory stays.
-    fn drop(&mut self) {
-        let running =
-            |gpus: &CudaGpus| gpus.flights.values().any(|flight| flight.is_running().unwrap_or(false));
-        if !running(self) {
-            return;
+/// Whether something stops running within so long.
+fn ended_within(time: Duration, runs: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while runs() {
+        if begun.elapsed() > time {
+            return false;
         }
-        self.abort();
-        let told = Instant::now();
-        while running(self) {
-            if told.elapsed() > LEAVING {
-                mem::forget(mem::take(&mut self.multicasts));
-                mem::forget(mem::take(&mut self.status));
-                self.heap.leave();
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+impl Drop for CudaGpus {
+    /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory and code stay.
+    fn drop(&mut self) {
+        if !self.stuck {
+            if !self.is_flying() {
                 return;
             }
-            thread::sleep(Duration::from_millis(1));
+            self.tell();
+            if ended_within(self.leaving, || self.is_flying()) {
+                return;
+            }
         }
+        mem::forget(mem::take(&mut self.multicasts));
+        mem::forget(mem::take(&mut self.status));
+        mem::forget(mem::take(&mut self.functions));
+        self.heap.leave();
     }
 }
