@@ -4,8 +4,8 @@ mod cuda;
 mod gpus;
 mod virtual_gpus;
 
-pub(crate) use cuda::measure;
 pub use cuda::{Measured, gpus};
+pub(crate) use cuda::{measure, multicast};
 pub(crate) use gpus::{Gpus, On, Place, Progress, Start, Trouble};
 pub use virtual_gpus::{Link, Statistics};
 

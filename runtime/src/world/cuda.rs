@@ -104,6 +104,17 @@ pub fn gpus() -> Result<u32, CudaError> {
     Driver::of_machine()?.devices()
 }
 
+/// Makes a multicast object for memory of several GPUs, as a test.
+pub(crate) fn multicast(driver: &Driver, ordinals: &[u32]) -> Result<(), Error> {
+    let devices: Vec<Device> =
+        ordinals.iter().map(|&ordinal| Device::new(driver, ordinal)).collect::<Result<_, CudaError>>()?;
+    peers::multicast(driver, &devices)?;
+    let arch = devices.first().ok_or(CudaError::NoGpu)?.arch()?;
+    let mut gpus = CudaGpus::new(driver, ordinals, false, arch, LEAVING)?;
+    let memory = gpus.test_memory()?;
+    gpus.test_multicast(&memory)
+}
+
 /// Writes from a GPU to another one's memory.
 pub(crate) fn measure(driver: &Driver, gpu: u32, peer: u32) -> Result<Measured, Error> {
     let arch = Device::new(driver, gpu)?.arch()?;
@@ -158,7 +169,8 @@ impl Devices {
         let name = devices.first().map_or(Ok(String::new()), Device::name)?;
         let mut devices = Devices {
             whole_lines: !shared && peers::connected(&devices)?,
-            multicast: !shared && peers::multicast(&driver, &devices)?,
+            // A world of one device has no use for it.
+            multicast: devices.len() > 1 && peers::multicast(&driver, &devices).is_ok(),
             driver,
             ordinals,
             shared,
@@ -166,7 +178,11 @@ impl Devices {
             arch: arch.ok_or(CudaError::NoGpu)?,
         };
         // What is written to a peer must arrive, and a multicast object must be had, whatever the driver says.
-        devices.multicast = devices.gpus(LEAVING)?.prove(devices.multicast)?;
+        let mut gpus = devices.gpus(LEAVING)?;
+        let memory = gpus.test_memory()?;
+        gpus.test_peers(&memory)?;
+        devices.multicast = devices.multicast && gpus.test_multicast(&memory).is_ok();
+        drop(gpus);
         Ok(devices)
     }
 

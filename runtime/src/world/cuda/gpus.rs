@@ -54,6 +54,9 @@ pub(crate) struct CudaGpus {
     driver: Driver,
 }
 
+/// Bytes of the memory by which it is tried what devices can do.
+const TEST_BYTES: u64 = 4096;
+
 /// Bytes of the copies that a link's bandwidth is measured by.
 const LARGE: u64 = 64 << 20;
 
@@ -110,25 +113,31 @@ impl CudaGpus {
         })
     }
 
-    /// Writes into each peer's memory and reads it there, and makes a multicast object if that is said to be possible;
-    /// whether it was.
-    pub(super) fn prove(mut self, multicast: bool) -> Result<bool, Error> {
-        const BYTES: u64 = 4096;
-        let place = self.reserve(BYTES)?;
+    /// Some memory of each device, to try with what they can do. It ends with them.
+    pub(super) fn test_memory(&mut self) -> Result<Vec<u64>, Error> {
+        let place = self.reserve(TEST_BYTES)?;
         let ranks = if self.shared { 1 } else { self.contexts.len() as u32 };
-        let memory: Vec<u64> = (0..ranks)
-            .map(|rank| self.alloc((Rank(rank), place), BYTES, "a test of peer access", true))
-            .collect::<Result<_, _>>()?;
+        let what = "a test of peer access";
+        (0..ranks).map(|rank| self.alloc((Rank(rank), place), TEST_BYTES, what, true)).collect()
+    }
+
+    /// Writes into each peer's memory and reads it there.
+    pub(super) fn test_peers(&self, memory: &[u64]) -> Result<(), CudaError> {
         for (device, &own) in memory.iter().enumerate() {
             for (peer, &theirs) in memory.iter().enumerate().filter(|&(peer, _)| peer != device) {
-                if !self.arrives((device, own), (peer, theirs), BYTES)? {
+                if !self.arrives((device, own), (peer, theirs), TEST_BYTES)? {
                     let number = |rank: usize| self.contexts[rank].device().ordinal();
                     let (device, peer) = (number(device), number(peer));
-                    return Err(CudaError::PeerWriteLost { device, peer }.into());
+                    return Err(CudaError::PeerWriteLost { device, peer });
                 }
             }
         }
-        Ok(multicast && self.multicast(&memory, BYTES, "a test of multicast").is_ok())
+        Ok(())
+    }
+
+    /// Makes a multicast object of the memory.
+    pub(super) fn test_multicast(&mut self, memory: &[u64]) -> Result<(), Error> {
+        self.multicast(memory, TEST_BYTES, "a test of multicast").map(drop)
     }
 
     /// Whether what a rank's device writes to a peer's memory is there.
@@ -167,12 +176,11 @@ impl CudaGpus {
 
     /// Writes from rank 0 to rank 1, and how fast.
     pub(super) fn measure(&mut self) -> Result<Measured, Error> {
-        const SMALL: u64 = 4096;
         let place = self.reserve(LARGE)?;
         let [own, theirs] =
             [0, 1].map(|rank| self.alloc((Rank(rank), place), LARGE, "a test of a link", true));
         let (own, theirs) = (own?, theirs?);
-        let arrived = self.arrives((0, own), (1, theirs), SMALL)?;
+        let arrived = self.arrives((0, own), (1, theirs), TEST_BYTES)?;
         let ends = (theirs, own);
         let (large, latency) = (self.timed(ends, LARGE, 0, 8)?, self.timed(ends, 8, 0, 64)?);
         Ok(Measured { arrived, bandwidth: LARGE as f64 / large.as_secs_f64() / 1e9, latency })
