@@ -82,7 +82,7 @@ impl fmt::Display for Signature {
 }
 
 /// A buffer, as a rank has queued it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum View {
     /// A view of a window.
     Window {
@@ -166,6 +166,12 @@ pub(crate) struct Queued {
 impl Queued {
     pub(crate) fn views(&self) -> impl Iterator<Item = View> {
         self.input.into_iter().chain([self.output])
+    }
+
+    /// Whether it does the same as another one, on the same memory.
+    pub(crate) fn equals(&self, other: &Queued) -> bool {
+        Arc::ptr_eq(&self.program, &other.program)
+            && (self.count, self.input, self.output) == (other.count, other.input, other.output)
     }
 
     pub(crate) fn touches(&self, window: usize) -> bool {

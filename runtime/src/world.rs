@@ -134,6 +134,8 @@ pub(crate) enum Freed {
     Window { group: u64, rank: Rank, window: usize },
     /// A group: no handle of it is left.
     Group { group: u64 },
+    /// A graph with calls of a group.
+    Graph { group: u64 },
 }
 
 impl World {
@@ -377,7 +379,7 @@ impl State {
     /// Frees, unless a call that has not ended needs it. Memory of failed groups went with their GPUs.
     fn collect(&mut self, freed: Freed) -> bool {
         let id = match freed {
-            Freed::Window { group, .. } | Freed::Group { group } => group,
+            Freed::Window { group, .. } | Freed::Group { group } | Freed::Graph { group } => group,
         };
         // A mapping may not change while a kernel runs, of whatever group: the driver may wait for it, and it for a rank
         // whose call has not been made.
@@ -399,6 +401,12 @@ impl State {
             Freed::Group { .. } => {
                 if let Some(group) = groups.remove(&id).filter(|group| group.failed.is_none()) {
                     group.free(&mut **gpus);
+                    gpus.disband(id);
+                }
+            }
+            Freed::Graph { .. } => {
+                if let Some(group) = groups.get_mut(&id).filter(|group| group.failed.is_none()) {
+                    group.tidy(&mut **gpus);
                 }
             }
         }

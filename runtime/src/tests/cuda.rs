@@ -3,6 +3,7 @@
 
 mod errors;
 mod graphs;
+mod kept;
 mod order;
 mod shared;
 mod stuck;

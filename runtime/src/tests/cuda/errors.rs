@@ -355,12 +355,16 @@ fn who_never_came_is_named_once_the_others_have_given_up() {
     let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
     kernels[0].enqueue(Call::in_place(&windows[0], 10)).unwrap();
     assert!(matches!(world.synchronize(), Err(Error::NotEnqueued { .. })));
-    // Until its kernel has left.
-    while matches!(communicators[0].alloc(4), Err(Error::InFlight { .. })) {}
+    // Until its kernel has left, and until it is told why.
+    while fake.runs() {
+        assert!(matches!(communicators[0].alloc(4), Err(Error::InFlight { .. })));
+    }
+    assert!(matches!(communicators[0].alloc(4), Err(Error::InFlight { .. })));
     let error = world.synchronize().unwrap_err();
     let Error::Failed(failure) = &error else { panic!("{error}") };
     let Cause::TimedOut { at, chain, missing: true, .. } = &failure.cause else { panic!("{error}") };
     assert_eq!((at.rank, &chain[..]), (Rank(0), &[Rank(0), Rank(1)][..]));
+    assert!(at.statement.is_some(), "{error}");
     let late = kernels[1].enqueue(Call::in_place(&windows[1], 10));
     assert!(matches!(late, Err(Error::Poisoned(_))), "{late:?}");
     // New ones work.

@@ -490,6 +490,10 @@ impl Gpus for CudaGpus {
         self.flights.get(&(group, rank)).is_some_and(running)
     }
 
+    fn disband(&mut self, group: u64) {
+        self.flights.retain(|(of, _), _| *of != group);
+    }
+
     fn abort(&mut self) {
         self.tell();
     }
