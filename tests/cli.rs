@@ -324,8 +324,6 @@ fn the_machine_lacks_something() {
     // Ranks that share a GPU are all of a world, and what explores interleavings is virtual.
     line(&format!("run {RING} --ranks-per-device 4 --ranks 2"))
         .fails(2, &["--ranks 2", "--ranks-per-device 4"]);
-    line(&format!("run {RING} --world cuda --seed 3")).fails(2, &["--seed is of virtual GPUs"]);
-    line(&format!("run {RING} --world cuda --race-check")).fails(2, &["--race-check"]);
     // More memory than any machine has.
     line(&format!("run {RING} --bytes 1000000GiB --world virtual")).fails(3, &["--bytes"]);
 }

@@ -13,11 +13,14 @@ use quadrille_vgpu::Fault;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::time::Duration;
 
 /// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
 pub(crate) const ALIGNMENT: u64 = 256;
+
+/// So many calls of a rank are remembered, whether or not they have ended.
+pub(crate) const REMEMBERED: usize = 64;
 
 /// One rank's end of a group that runs collectives together. Its counters live as long as the group, whatever
 /// programs are called.
@@ -85,8 +88,12 @@ pub(crate) struct Group {
     pub(crate) queue: Vec<VecDeque<Queued>>,
     /// Calls of each rank that have started and may still run.
     pub(crate) flying: Vec<VecDeque<Queued>>,
-    /// Calls of each rank that went into a graph, which may be launched at any time.
+    /// Calls of each rank that went into graphs of callers', which may be launched at any time. Equal ones once.
     pub(crate) captured: Vec<Vec<Queued>>,
+    /// Calls of each rank that go into the graph whose capture is under way.
+    pub(crate) recorded: Vec<Vec<Queued>>,
+    /// Those of our graphs, as long as these are there.
+    pub(crate) graphs: Vec<Weak<Vec<Vec<Queued>>>>,
     /// Calls that each rank has started.
     pub(crate) started: Vec<u64>,
     /// The last one of them.
@@ -389,6 +396,8 @@ impl Group {
             queue: vec![VecDeque::new(); ranks as usize],
             flying: vec![VecDeque::new(); ranks as usize],
             captured: vec![Vec::new(); ranks as usize],
+            recorded: vec![Vec::new(); ranks as usize],
+            graphs: Vec::new(),
             started: vec![0; ranks as usize],
             latest: None,
         };
@@ -430,10 +439,10 @@ impl Group {
         }
         let ranks = self.counters.addresses.len() as u32;
         let mut old = std::mem::replace(&mut self.scratch, Symmetric::none(ranks));
-        if self.captured.iter().all(Vec::is_empty) {
-            old.free(gpus);
-        } else {
+        if self.is_captured() {
             self.outgrown.push(old);
+        } else {
+            old.free(gpus);
         }
         self.scratch.make(gpus, bytes, |gpus, at, bytes| gpus.alloc(at, bytes, SCRATCH, false))
     }
@@ -474,13 +483,39 @@ impl Group {
         status.into_iter().for_each(|address| gpus.free(address));
     }
 
-    /// Forgets the calls that have ended.
+    /// Frees what only graphs needed that are there no more.
+    pub(crate) fn tidy(&mut self, gpus: &mut dyn Gpus) {
+        self.graphs.retain(|calls| calls.strong_count() != 0);
+        if !self.is_captured() {
+            self.outgrown.drain(..).for_each(|mut memory| memory.free(gpus));
+        }
+    }
+
+    /// Forgets the calls that have ended; none where a kernel has given up, until that has been told.
     pub(crate) fn settle(&mut self, id: u64, gpus: &dyn Gpus) {
-        for (flying, rank) in self.flying.iter_mut().zip((0..).map(Rank)) {
-            if !flying.is_empty() && !gpus.flies(id, rank) {
+        let ended =
+            |(flying, rank): (&VecDeque<Queued>, u32)| flying.is_empty() || !gpus.flies(id, Rank(rank));
+        let ended: Vec<bool> = self.flying.iter().zip(0..).map(ended).collect();
+        if self.has_report(gpus) {
+            return;
+        }
+        for (flying, ended) in self.flying.iter_mut().zip(ended) {
+            if ended {
                 flying.clear();
             }
         }
+    }
+
+    /// Does so before more calls are started, where nobody else has for long.
+    pub(crate) fn forget_old(&mut self, id: u64, gpus: &dyn Gpus) {
+        if self.flying.iter().any(|flying| flying.len() >= REMEMBERED) {
+            self.settle(id, gpus);
+        }
+    }
+
+    /// Whether a kernel of a call has given up.
+    pub(crate) fn has_report(&self, gpus: &dyn Gpus) -> bool {
+        self.status.iter().any(|&address| gpus.status(address).is_some())
     }
 
     /// Whether a call may still run.
@@ -497,7 +532,17 @@ impl Group {
 
     /// Whether a captured call of `rank` will use its memory of a window.
     pub(crate) fn keeps(&self, rank: Rank, window: usize) -> bool {
-        self.captured[rank.0 as usize].iter().any(|call| call.touches(window))
+        let rank = rank.0 as usize;
+        let touches = |calls: &[Queued]| calls.iter().any(|call| call.touches(window));
+        let of_graph =
+            |calls: &Weak<Vec<Vec<Queued>>>| calls.upgrade().is_some_and(|calls| touches(&calls[rank]));
+        touches(&self.captured[rank]) || touches(&self.recorded[rank]) || self.graphs.iter().any(of_graph)
+    }
+
+    /// Whether calls are in graphs.
+    fn is_captured(&self) -> bool {
+        let mut calls = self.captured.iter().chain(&self.recorded);
+        calls.any(|calls| !calls.is_empty()) || self.graphs.iter().any(|calls| calls.strong_count() != 0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can go wrong, and what to do about it.
 
 use crate::driver::CudaError;
-use crate::failure::Failure;
+use crate::failure::{Cause, Failure};
 use crate::launch::Signature;
 use crate::nvrtc::CompileError;
 use quadrille_compiler::diagnostic::Diagnostics;
@@ -16,8 +16,27 @@ use std::sync::Arc;
 const USE_VIRTUAL: &str =
     "\nhelp: use virtual GPUs, which need none (`--world virtual`, or `World::virtual_gpus(n)`)";
 
+/// What to do after an error that stays.
+const NEW_PROCESS: &str = "\nhelp: the GPUs' contexts of this process are lost, and every call of the driver fails from now on: end the \
+     process and start a new one";
+
 fn with_help(error: &CudaError) -> String {
-    format!("{error}{}", if error.has_help() { "" } else { USE_VIRTUAL })
+    let help = match error {
+        error if error.has_help() => "",
+        error if error.is_sticky() => NEW_PROCESS,
+        _ => USE_VIRTUAL,
+    };
+    format!("{error}{help}")
+}
+
+/// What to do after a failure that has ended the communicators.
+fn after(failure: &Failure) -> &'static str {
+    match &failure.cause {
+        Cause::Driver { error } if error.is_sticky() => NEW_PROCESS,
+        _ => {
+            "\nhelp: make new ones with `World::communicators`; windows and kernels of the old ones are lost"
+        }
+    }
 }
 
 /// An error of the runtime.
@@ -196,8 +215,7 @@ pub enum Error {
     Failed(Arc<Failure>),
     /// A failure has ended this communicator earlier.
     #[error(
-        "this communicator has ended, as a call on it or beside it failed:\n{0}\nhelp: make new ones with \
-         `World::communicators`; windows and kernels of the old ones are lost"
+        "this communicator has ended, as a call on it or beside it failed:\n{0}{help}", help = after(.0)
     )]
     Poisoned(Arc<Failure>),
     /// A communicator that its world does not know any more.

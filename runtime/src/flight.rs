@@ -10,7 +10,7 @@ use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_vgpu::Fault;
 use std::collections::VecDeque;
-use std::sync::MutexGuard;
+use std::sync::{MutexGuard, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,23 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) group: u64,
-    pub(crate) calls: Vec<Vec<Queued>>,
+    /// Those that graphs may have launched.
+    pub(crate) captured: Vec<Vec<Queued>>,
+    pub(crate) flying: Vec<Vec<Queued>>,
+    /// Of each rank, the number of the first flying call: what has ended before may be forgotten.
+    pub(crate) first: Vec<u64>,
+}
+
+impl Batch {
+    /// A rank's calls.
+    pub(crate) fn of(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
+        let all = [&self.captured, &self.flying].into_iter();
+        all.filter_map(move |calls| calls.get(rank.0 as usize)).flatten()
+    }
 }
 
 /// Between two looks at calls that run.
 const PAUSE: Duration = Duration::from_micros(20);
-
-/// How long kernels may take to leave once they are told to.
-pub(crate) const LEAVING: Duration = Duration::from_secs(10);
 
 /// How a call failed; nothing for what its status records tell.
 type Fate = Option<Fault>;
@@ -71,7 +80,7 @@ impl Shared {
                 Ok(Progress::Running) => {
                     if state.has_reports() {
                         state.gpus.abort();
-                        if told.get_or_insert_with(Instant::now).elapsed() > LEAVING {
+                        if told.get_or_insert_with(Instant::now).elapsed() > self.leaving() {
                             return Err(self.failed(&mut state, None));
                         }
                     }
@@ -121,7 +130,7 @@ impl Shared {
         state.gpus.abort();
         let told = Instant::now();
         while let Ok(Progress::Running) = state.gpus.progress()
-            && told.elapsed() < LEAVING
+            && told.elapsed() < self.leaving()
         {
             thread::sleep(PAUSE);
         }
@@ -229,6 +238,7 @@ impl State {
         }
         let State { gpus, groups, .. } = self;
         let Some(group) = groups.get_mut(&id) else { return Err(Error::NoGroup) };
+        group.forget_old(id, &**gpus);
         group.provide(&mut **gpus, &call, fifos)?;
         let params = call.params(group, rank.0 as usize).encode();
         let captured = gpus.launch(rank, &call.program, params, On { group: id, stream: call.stream })?;
@@ -236,7 +246,12 @@ impl State {
             let Some(call) = group.queue[rank].pop_front() else { continue };
             group.started[rank] += 1;
             group.latest = Some(call.clone());
-            if captured { group.captured[rank].push(call) } else { group.flying[rank].push_back(call) }
+            match (captured, call.stream) {
+                (false, _) => group.flying[rank].push_back(call),
+                (true, None) => group.recorded[rank].push(call),
+                (true, Some(_)) if group.captured[rank].iter().any(|known| known.equals(&call)) => {}
+                (true, Some(_)) => group.captured[rank].push(call),
+            }
         }
         Ok(())
     }
@@ -244,18 +259,26 @@ impl State {
     /// The calls under way, and those that graphs may have launched.
     fn batches(&self) -> Vec<Batch> {
         let batch = |(&group, state): (&u64, &Group)| {
-            let of = |(captured, flying): (&Vec<Queued>, &VecDeque<Queued>)| {
-                captured.iter().chain(flying).cloned().collect()
-            };
-            Batch { group, calls: state.captured.iter().zip(&state.flying).map(of).collect() }
+            let mut captured = state.captured.clone();
+            for calls in state.graphs.iter().filter_map(Weak::upgrade) {
+                captured
+                    .iter_mut()
+                    .zip(calls.iter())
+                    .for_each(|(all, calls)| all.extend(calls.iter().cloned()));
+            }
+            let flying: Vec<Vec<Queued>> =
+                state.flying.iter().map(|calls| calls.iter().cloned().collect()).collect();
+            let first = state.started.iter().zip(&flying);
+            let first = first.map(|(started, calls)| started.saturating_sub(calls.len() as u64)).collect();
+            Batch { group, captured, flying, first }
         };
         self.groups.iter().filter(|(_, group)| group.failed.is_none()).map(batch).collect()
     }
 
     /// Whether a kernel has given up.
     fn has_reports(&self) -> bool {
-        let live = self.groups.values().filter(|group| group.failed.is_none());
-        live.flat_map(|group| &group.status).any(|&address| self.gpus.status(address).is_some())
+        let mut live = self.groups.values().filter(|group| group.failed.is_none());
+        live.any(|group| group.has_report(&*self.gpus))
     }
 
     /// The status records that are not empty, each with the index of its batch.

@@ -3,24 +3,27 @@
 use crate::communicator::Group;
 use crate::error::Error;
 use crate::launch::Queued;
-use crate::world::{Shared, Start, State, World};
-use std::collections::BTreeMap;
+use crate::world::{Freed, Shared, Start, State, World};
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 
 /// Captured calls of all ranks of a world: on real GPUs a CUDA graph a rank. Launching it is a call of each rank, in the
-/// order of capture; the windows that the calls use stay as long as their communicator.
+/// order of capture; the windows that the calls use stay as long as it does.
 pub struct Graph {
     shared: Arc<Shared>,
     /// What the GPUs know it by.
     number: u64,
-    /// By group: each rank's calls.
-    calls: Vec<(u64, Vec<Vec<Queued>>)>,
+    calls: Captured,
 }
+
+/// By group: each rank's calls.
+type Captured = Vec<(u64, Arc<Vec<Vec<Queued>>>)>;
 
 impl World {
     /// Captures what `calls` enqueues, on every rank the same, without running it. Streams of the caller's are not
-    /// captured by this: begin a capture on them, and [`crate::Kernel::enqueue_on`] goes into it.
+    /// captured by this: begin a capture on them, and [`crate::Kernel::enqueue_on`] goes into it; it says what is left to the
+    /// caller then.
     ///
     /// # Errors
     /// What `calls` gives; [`Error::InFlight`] where calls run or are queued; [`Error::NotEnqueued`] where `calls` leaves
@@ -34,23 +37,15 @@ impl World {
         if state.groups.values().any(|group| group.queue.iter().any(|queue| !queue.is_empty())) {
             return Err(Error::InFlight { doing: CAPTURE });
         }
-        let before: BTreeMap<u64, Vec<usize>> = state
-            .groups
-            .iter()
-            .map(|(&id, group)| (id, group.captured.iter().map(Vec::len).collect()))
-            .collect();
         state.gpus.begin_capture()?;
         state.capturing = true;
         drop(state);
-        let mut capture = Capture { shared: &self.shared, before: Some(before) };
+        let mut capture = Capture { shared: &self.shared, ended: false };
         let enqueued = calls();
-        let Some(Captured { number, missing, calls }) = capture.end() else { return Err(Error::NoGroup) };
-        match (number, enqueued.err().or(missing)) {
-            (Ok(number), None) => Ok(Graph { shared: self.shared.clone(), number, calls }),
-            (number, error) => {
-                self.shared.lock().uncapture(number.as_ref().ok(), &calls);
-                Err(error.or(number.err()).unwrap_or(Error::NoGroup))
-            }
+        // A graph that is not given back is forgotten.
+        match capture.end() {
+            (Ok(graph), missing) => enqueued.err().or(missing).map_or(Ok(graph), Err),
+            (Err(error), missing) => Err(enqueued.err().or(missing).unwrap_or(error)),
         }
     }
 }
@@ -59,57 +54,52 @@ const CAPTURE: &str = "capture calls";
 
 /// A capture under way. It ends also where what makes the calls panics.
 struct Capture<'a> {
-    shared: &'a Shared,
-    /// By group, how many calls of each rank had been captured before; `None` once it has ended.
-    before: Option<BTreeMap<u64, Vec<usize>>>,
-}
-
-/// What was captured.
-struct Captured {
-    number: Result<u64, Error>,
-    /// Ranks that were left out.
-    missing: Option<Error>,
-    /// As in [`Graph`].
-    calls: Vec<(u64, Vec<Vec<Queued>>)>,
+    shared: &'a Arc<Shared>,
+    ended: bool,
 }
 
 impl Capture<'_> {
-    fn end(&mut self) -> Option<Captured> {
-        let before = self.before.take()?;
+    /// What was captured, and ranks that were left out.
+    fn end(&mut self) -> (Result<Graph, Error>, Option<Error>) {
+        self.ended = true;
         let mut state = self.shared.lock();
         state.capturing = false;
         let number = state.gpus.end_capture();
-        let mut captured = Vec::new();
         let State { gpus, groups, .. } = &mut *state;
         let missing = groups.values().find_map(Group::missing);
+        let mut captured = Captured::new();
         for (&id, group) in groups.iter_mut() {
             // Where calls start when all ranks have queued them, or later, they are in the queue.
-            let queued = group.queue.iter_mut().map(|queue| queue.drain(..).collect::<Vec<_>>());
-            let queued: Vec<_> = queued.collect();
-            let starts = gpus.start() != Start::WhenSynchronized;
-            if !starts {
-                group.captured.iter_mut().zip(queued).for_each(|(to, calls)| to.extend(calls));
-            }
-            // A group may have been made meanwhile.
-            let begin = |rank: usize| before.get(&id).map_or(0, |lengths| lengths[rank]);
-            let of = |(rank, list): (usize, &Vec<Queued>)| list[begin(rank)..].to_vec();
-            let calls: Vec<Vec<Queued>> = group.captured.iter().enumerate().map(of).collect();
-            if starts {
+            let queued = group.queue.iter_mut().map(|queue| queue.drain(..).collect());
+            let queued: Vec<Vec<Queued>> = queued.collect();
+            let mut calls: Vec<Vec<Queued>> = group.recorded.iter_mut().map(mem::take).collect();
+            if gpus.start() == Start::WhenSynchronized {
+                calls = queued;
+            } else {
                 // They have not started after all.
                 group.started.iter_mut().zip(&calls).for_each(|(n, calls)| *n -= calls.len() as u64);
             }
             if calls.iter().any(|calls| !calls.is_empty()) {
+                let calls = Arc::new(calls);
+                group.graphs.push(Arc::downgrade(&calls));
                 captured.push((id, calls));
             }
         }
-        Some(Captured { number, missing, calls: captured })
+        drop(state);
+        match number {
+            Ok(number) => (Ok(Graph { shared: self.shared.clone(), number, calls: captured }), missing),
+            Err(error) => {
+                self.shared.release(captured);
+                (Err(error), missing)
+            }
+        }
     }
 }
 
 impl Drop for Capture<'_> {
     fn drop(&mut self) {
-        if let Some(Captured { number, calls, .. }) = self.end() {
-            self.shared.lock().uncapture(number.as_ref().ok(), &calls);
+        if !self.ended {
+            drop(self.end());
         }
     }
 }
@@ -133,6 +123,9 @@ impl Graph {
         self.shared.reported(&mut state)?;
         let State { gpus, groups, .. } = &mut *state;
         let ids: Vec<u64> = self.calls.iter().map(|(id, _)| *id).collect();
+        for (&id, group) in groups.iter_mut().filter(|(id, _)| ids.contains(id)) {
+            group.forget_old(id, &**gpus);
+        }
         if let Err(trouble) = gpus.replay(self.number, &ids) {
             return Err(self.shared.ended(&mut state, trouble));
         }
@@ -157,25 +150,20 @@ impl Graph {
     }
 }
 
-impl State {
-    /// Forgets captured calls, the last ones of their groups, and the graph that they have gone into.
-    fn uncapture(&mut self, number: Option<&u64>, calls: &[(u64, Vec<Vec<Queued>>)]) {
-        if let Some(&number) = number {
-            self.gpus.forget(number);
-        }
-        for (id, calls) in calls {
-            let Some(group) = self.groups.get_mut(id) else { continue };
-            for (list, calls) in group.captured.iter_mut().zip(calls) {
-                list.truncate(list.len().saturating_sub(calls.len()));
-            }
+impl Shared {
+    /// Gives up captured calls, and what only they needed.
+    fn release(&self, calls: Captured) {
+        for (group, calls) in calls {
+            drop(calls);
+            self.free(Freed::Graph { group });
         }
     }
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.gpus.forget(self.number);
+        self.shared.lock().gpus.forget(self.number);
+        self.shared.release(mem::take(&mut self.calls));
     }
 }
 

@@ -82,7 +82,7 @@ impl fmt::Display for Signature {
 }
 
 /// A buffer, as a rank has queued it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum View {
     /// A view of a window.
     Window {
@@ -166,6 +166,12 @@ pub(crate) struct Queued {
 impl Queued {
     pub(crate) fn views(&self) -> impl Iterator<Item = View> {
         self.input.into_iter().chain([self.output])
+    }
+
+    /// Whether it does the same as another one, on the same memory.
+    pub(crate) fn equals(&self, other: &Queued) -> bool {
+        Arc::ptr_eq(&self.program, &other.program)
+            && (self.count, self.input, self.output) == (other.count, other.input, other.output)
     }
 
     pub(crate) fn touches(&self, window: usize) -> bool {
@@ -260,7 +266,24 @@ impl Kernel {
     }
 
     /// As [`Kernel::enqueue`], on a stream of the caller's: the call runs after what is on it, and what is put on it later
-    /// runs after the call. While the stream is captured, the call goes into the graph.
+    /// runs after the call. While the stream is captured, the call goes into the caller's graph.
+    ///
+    /// # Calls in graphs of the caller's
+    /// What the call needs (windows, scratch, FIFOs, code) is kept as long as the communicator, and each launch is a call of its
+    /// own, as the counters lie in the GPUs' memory. When the graph is launched, and whether it runs, nobody can know but who
+    /// launches it. So it is the caller who has to see to this ([`crate::World::capture`] sees to all of it):
+    /// - The graph is launched on every rank or on none, as often and in the same order among the communicator's other calls.
+    /// - One call of a communicator runs at a time: a launch is not put behind calls on other streams, nor those behind it.
+    ///   Use one stream for both, or order the streams by events.
+    /// - [`crate::World::synchronize`] does not wait for it: wait for the stream. Until then windows that it uses are neither
+    ///   read nor written by the host, no memory is allocated or given up and nothing is loaded, though it would not be refused.
+    /// - Its thread blocks are not added up with those of other communicators' calls on the same GPU. Where together they may be
+    ///   more than fit ([`Kernel::cuda`] says how many there are), let them run one after the other.
+    /// - Its launches have ended before the last handle of the communicator is given up, and before new communicators replace
+    ///   those that a failure has ended.
+    ///
+    /// A wait of it that takes too long is given up like any; the next call of the world's, or [`crate::World::synchronize`],
+    /// tells of it.
     ///
     /// # Errors
     /// Those of [`Kernel::enqueue`]; among the problems, a stream of another device, and a world of virtual GPUs, which

@@ -73,4 +73,6 @@ pub use quadrille_vgpu::{
 pub use run::{Batch, Job, Run, Session};
 pub use survey::{Gpu, PeerLink, Survey, survey};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
-pub use world::{Link, MOST_BLOCKS, MOST_RANKS, Measured, Options, PATIENCE, Statistics, World, gpus};
+pub use world::{
+    LEAVING, Link, MOST_BLOCKS, MOST_RANKS, Measured, Options, PATIENCE, Statistics, World, gpus,
+};

@@ -3,7 +3,7 @@
 use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
 use crate::nvrtc::{Arch, Version};
-use crate::world::{Measured, measure};
+use crate::world::{Measured, measure, multicast};
 use cudarc::driver::sys::CUdevice_attribute;
 
 /// The GPUs of a machine and their links.
@@ -16,6 +16,9 @@ pub struct Survey {
     pub gpus: Vec<Gpu>,
     /// Every ordered pair of different GPUs.
     pub links: Vec<PeerLink>,
+    /// Whether a multicast object for memory of all GPUs could be made; what was missing or failed where not. `None`: there
+    /// is one GPU, which has no use for it.
+    pub multicast: Option<Result<(), String>>,
 }
 
 /// A GPU.
@@ -58,7 +61,7 @@ pub struct PeerLink {
     pub tried: Result<Measured, String>,
 }
 
-/// Asks every GPU of the machine, and writes from each to each.
+/// Asks every GPU of the machine, writes from each to each, and makes a multicast object for all.
 ///
 /// # Errors
 /// [`Error::Cuda`]: there is no driver or no GPU, or a question fails.
@@ -83,7 +86,15 @@ pub(crate) fn of(driver: &Driver) -> Result<Survey, Error> {
             links.push(PeerLink { gpu, peer, access, native_atomics, tried });
         }
     }
-    Ok(Survey { driver: driver.version()?, gpus, links })
+    let all: Vec<u32> = (0..count).collect();
+    let multicast = (count > 1).then(|| {
+        multicast(driver, &all).map_err(|error| match error {
+            // Without the advice to do without GPUs.
+            Error::Cuda(error) => error.to_string(),
+            error => error.to_string(),
+        })
+    });
+    Ok(Survey { driver: driver.version()?, gpus, links, multicast })
 }
 
 fn gpu(device: &Device) -> Result<Gpu, CudaError> {

@@ -4,8 +4,8 @@ mod cuda;
 mod gpus;
 mod virtual_gpus;
 
-pub(crate) use cuda::measure;
 pub use cuda::{Measured, gpus};
+pub(crate) use cuda::{measure, multicast};
 pub(crate) use gpus::{Gpus, On, Place, Progress, Start, Trouble};
 pub use virtual_gpus::{Link, Statistics};
 
@@ -34,6 +34,9 @@ pub const MOST_RANKS: u32 = (4096 - 72) / 40;
 
 /// How long a wait may take on real GPUs unless options say otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How long kernels of real GPUs may take to leave once they are told to, unless options say otherwise.
+pub const LEAVING: Duration = Duration::from_secs(10);
 
 /// The largest block cap.
 pub const MOST_BLOCKS: u32 = LARGEST_BLOCK_CAP;
@@ -66,6 +69,9 @@ pub struct Options {
     /// bound, as those tell what waits for ever by its never changing ([`crate::Cause::Hang`]). Time on virtual GPUs is that of
     /// their clock, else 2 ns for each instruction of a warp, one after the other.
     pub patience: Option<Duration>,
+    /// How long kernels of real GPUs may take to leave once one has given up and all are told to. Those that are still there
+    /// are given up: the call fails, and whatever they may touch is never freed.
+    pub leaving: Duration,
     /// The architecture that kernels are compiled for; virtual GPUs execute the PTX of any.
     pub arch: Arch,
 }
@@ -81,6 +87,7 @@ impl Default for Options {
             counted: 0,
             instruction_limit: None,
             patience: None,
+            leaving: LEAVING,
             arch: Arch { number: 90, features: Features::Common },
         }
     }
@@ -127,6 +134,8 @@ pub(crate) enum Freed {
     Window { group: u64, rank: Rank, window: usize },
     /// A group: no handle of it is left.
     Group { group: u64 },
+    /// A graph with calls of a group.
+    Graph { group: u64 },
 }
 
 impl World {
@@ -307,6 +316,11 @@ impl Shared {
         }
     }
 
+    /// How long kernels may take to leave.
+    pub(crate) fn leaving(&self) -> Duration {
+        self.options.leaving
+    }
+
     pub(crate) fn widths(&self) -> Widths {
         self.options.widths
     }
@@ -344,7 +358,7 @@ impl Kind {
             Kind::Virtual { clock, shared } => {
                 Box::new(VirtualGpus::new((ranks, *shared), options, clock.as_ref())?)
             }
-            Kind::Cuda(devices) => Box::new(devices.gpus()?),
+            Kind::Cuda(devices) => Box::new(devices.gpus(options.leaving)?),
         })
     }
 
@@ -365,7 +379,7 @@ impl State {
     /// Frees, unless a call that has not ended needs it. Memory of failed groups went with their GPUs.
     fn collect(&mut self, freed: Freed) -> bool {
         let id = match freed {
-            Freed::Window { group, .. } | Freed::Group { group } => group,
+            Freed::Window { group, .. } | Freed::Group { group } | Freed::Graph { group } => group,
         };
         // A mapping may not change while a kernel runs, of whatever group: the driver may wait for it, and it for a rank
         // whose call has not been made.
@@ -387,6 +401,12 @@ impl State {
             Freed::Group { .. } => {
                 if let Some(group) = groups.remove(&id).filter(|group| group.failed.is_none()) {
                     group.free(&mut **gpus);
+                    gpus.disband(id);
+                }
+            }
+            Freed::Graph { .. } => {
+                if let Some(group) = groups.get_mut(&id).filter(|group| group.failed.is_none()) {
+                    group.tidy(&mut **gpus);
                 }
             }
         }

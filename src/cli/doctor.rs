@@ -60,6 +60,8 @@ pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
     let surveyed = survey();
     let mut findings = vec![driver()];
     findings.extend(devices(&surveyed));
+    let multicast = surveyed.as_ref().ok().and_then(|survey| survey.multicast.as_ref());
+    findings.extend(multicast.map(switch));
     findings.push(fits(&surveyed));
     findings.extend([
         nvrtc,
@@ -88,6 +90,7 @@ pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
     out.line(format!("worlds   {}", worlds.join("; ")));
     out.field("findings", &findings);
     out.field("links", links.iter().map(link).collect::<Vec<_>>());
+    out.field("multicast", multicast.map(made));
     out.field("worlds", worlds);
     let missing: Vec<_> = findings.iter().filter(|f| f.needed && !f.present).map(|f| f.what).collect();
     if missing.is_empty() { Ok(()) } else { Err(Failure::Doctor(missing.join(", "))) }
@@ -112,6 +115,29 @@ fn devices(surveyed: &Result<Survey, Error>) -> Vec<Finding> {
         }
         Err(error) => vec![Finding::absent("GPUs", error)],
     }
+}
+
+/// Whether the GPUs' switch combines and multicasts.
+fn switch(made: &Result<(), String>) -> Finding {
+    const WHAT: &str = "multicast";
+    match made {
+        Ok(()) => Finding::present(WHAT, "an object for memory of all GPUs was made".to_owned()),
+        Err(why) => {
+            let finding = Finding::absent(WHAT, why);
+            let help = finding.help.unwrap_or_else(|| WITHOUT_MULTICAST.to_owned());
+            Finding { help: Some(help), ..finding }
+        }
+    }
+}
+
+/// What to do where the driver refuses what it says to have.
+const WITHOUT_MULTICAST: &str = "see that the Fabric Manager runs (`systemctl status nvidia-fabricmanager`), that confidential \
+     computing is off, and that nothing else on the machine has used up the switches' multicast objects; without them moves \
+     go rank by rank";
+
+/// The same for programs.
+fn made(multicast: &Result<(), String>) -> serde_json::Value {
+    json!({ "made": multicast.is_ok(), "error": multicast.as_ref().err() })
 }
 
 fn described(gpu: &Gpu) -> String {
@@ -239,5 +265,28 @@ fn cache() -> Finding {
             "cache",
             "no folder, as neither XDG_CACHE_HOME nor HOME is an absolute path\nhelp: set one of them",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_there_is_no_multicast_object_is_said_with_what_to_do() {
+        let finding = switch(&Ok(()));
+        assert!(finding.present && finding.help.is_none());
+        assert_eq!(made(&Ok(())), json!({ "made": true, "error": null }));
+        let refused = "making a multicast object: cuMulticastCreate of the NVIDIA driver gives CUDA_ERROR_NOT_PERMITTED";
+        let finding = switch(&Err(refused.to_owned()));
+        assert_eq!((&*finding.details, finding.help.as_deref()), (refused, Some(WITHOUT_MULTICAST)));
+        assert!(!finding.present && !finding.needed);
+        assert_eq!(made(&Err(refused.to_owned())), json!({ "made": false, "error": refused }));
+        // What has help of its own keeps it.
+        let finding = switch(&Err("the driver is too old\nhelp: install another one".to_owned()));
+        assert_eq!(
+            (&*finding.details, finding.help.as_deref()),
+            ("the driver is too old", Some("install another one"))
+        );
     }
 }

@@ -94,6 +94,23 @@ fn what_the_schema_does_not_say_is_found() {
     assert_eq!(schema::check(&wrong), Ok(()));
 }
 
+/// What `doctor` says of machines with GPUs.
+#[test]
+fn a_multicast_object_was_made_or_it_is_said_why_not() {
+    let said = |multicast: Value| {
+        schema::check(&json!({
+            "command": "doctor", "status": 0, "diagnostics": [], "error": null,
+            "findings": [], "links": [], "worlds": [], "multicast": multicast,
+        }))
+    };
+    assert_eq!(said(json!({ "made": true, "error": null })), Ok(()));
+    assert_eq!(said(json!({ "made": false, "error": "why" })), Ok(()));
+    assert_eq!(said(Value::Null), Ok(()));
+    for wrong in [json!(false), json!({ "made": false }), json!({ "made": "yes", "error": null })] {
+        assert!(said(wrong.clone()).is_err(), "{wrong}");
+    }
+}
+
 /// The table for people names the same fields.
 #[test]
 fn the_documents_agree() {

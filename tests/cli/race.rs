@@ -84,8 +84,39 @@ fn what_does_not_go_together_is_refused() {
         ("--race-check --seeds x", "the number of interleavings is a whole number from 1"),
         ("--race-check --policy fair", "'fair'"),
         ("--race-check --input a{rank}.npy", "cannot be used with"),
+        ("--policy adversarial", "add --seed N or --race-check, or leave out --policy"),
+        ("--policy random --world virtual", "without --seed and --race-check there is none"),
     ] {
         line(&format!("run {RING} {arguments}")).fails(2, &[words]);
+    }
+}
+
+/// Whether or not the machine has GPUs.
+#[test]
+fn what_only_virtual_gpus_have_is_refused_for_real_ones() {
+    for (options, said) in [
+        ("--seed 3", "--seed is of virtual GPUs"),
+        ("--race-check", "--race-check is of virtual GPUs"),
+        ("--policy random", "--policy is of virtual GPUs"),
+        ("--race-check --seeds 2", "--race-check and --seeds are of virtual GPUs"),
+        (
+            "--policy adversarial --seed 3 --race-check --seeds 2",
+            "--race-check, --seeds, --seed and --policy are of virtual GPUs",
+        ),
+    ] {
+        for world in ["--world cuda", "--ranks-per-device 4", "--world cuda --ranks-per-device 4"] {
+            let ran = line(&format!("run {RING} {world} {options}"));
+            ran.fails(2, &[said, "real ones decide themselves", "out, or add --world virtual"]);
+        }
+    }
+    let json = line(&format!("run {RING} --world cuda --policy random --format json")).json();
+    assert_eq!((&json["status"], &json["command"]), (&json!(2), &json!("run")));
+    assert!(json["error"]["help"].as_str().unwrap().starts_with("leave it out"), "{json}");
+    // On virtual ones, in one launch for all ranks or one each, they are not.
+    for world in ["--world virtual", "--world virtual --ranks-per-device 3", "--ranks 3"] {
+        let options = "--bytes 96 --seed 3 --policy adversarial";
+        let ran = line(&format!("run {RING} {world} {options}")).succeeds();
+        assert!(ran.stdout.contains("virtual GPU") && ran.stdout.contains("(seed 3)"), "{ran:?}");
     }
 }
 

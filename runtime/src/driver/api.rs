@@ -127,6 +127,7 @@ api! {
     stream_create = "cuStreamCreate"(stream: *mut CUstream, flags: u32);
     stream_destroy = "cuStreamDestroy_v2"(stream: CUstream);
     stream_synchronize = "cuStreamSynchronize"(stream: CUstream);
+    stream_query = "cuStreamQuery"(stream: CUstream);
     stream_wait_event = "cuStreamWaitEvent"(stream: CUstream, event: CUevent, flags: u32);
     stream_capture_status = "cuStreamIsCapturing"(stream: CUstream, status: *mut CUstreamCaptureStatus);
     stream_context = "cuStreamGetCtx"(stream: CUstream, ctx: *mut CUcontext);

@@ -170,6 +170,35 @@ impl CudaError {
         !matches!(self, NoDriver | NoGpu | NoSuchGpu { .. } | Call { .. })
     }
 
+    /// Whether the driver says that the process's contexts are lost: whatever it is asked from then on, it answers with an
+    /// error, and only a new process can use its GPUs. These are the results of which the driver's reference says so, and the
+    /// errors of memory and links that no retry mends.
+    pub fn is_sticky(&self) -> bool {
+        use CUresult as R;
+        matches!(
+            self,
+            CudaError::Call {
+                code: R::CUDA_ERROR_ILLEGAL_ADDRESS
+                    | R::CUDA_ERROR_LAUNCH_TIMEOUT
+                    | R::CUDA_ERROR_ASSERT
+                    | R::CUDA_ERROR_HARDWARE_STACK_ERROR
+                    | R::CUDA_ERROR_ILLEGAL_INSTRUCTION
+                    | R::CUDA_ERROR_MISALIGNED_ADDRESS
+                    | R::CUDA_ERROR_INVALID_ADDRESS_SPACE
+                    | R::CUDA_ERROR_INVALID_PC
+                    | R::CUDA_ERROR_LAUNCH_FAILED
+                    | R::CUDA_ERROR_TENSOR_MEMORY_LEAK
+                    | R::CUDA_ERROR_EXTERNAL_DEVICE
+                    | R::CUDA_ERROR_MPS_CLIENT_TERMINATED
+                    | R::CUDA_ERROR_ECC_UNCORRECTABLE
+                    | R::CUDA_ERROR_NVLINK_UNCORRECTABLE
+                    | R::CUDA_ERROR_CONTAINED
+                    | R::CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                ..
+            }
+        )
+    }
+
     /// Whether the machine lacks something, as opposed to a wrong request or a failed call.
     pub fn is_missing(&self) -> bool {
         !matches!(self, CudaError::Repeated { .. } | CudaError::Residency { .. } | CudaError::Call { .. })

@@ -23,7 +23,7 @@ use crate::nvrtc::Version;
 use cudarc::driver::sys::{CUdevice_attribute, CUresult};
 use memory::HostMemory;
 use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, Module};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a call comes to.
@@ -177,6 +177,9 @@ struct State {
     /// Launches of each device so far, and those that have ended.
     launched: Vec<u64>,
     ended: Vec<u64>,
+    /// A device whose kernels never end, and the streams that have such kernels.
+    hanging: Option<usize>,
+    hung: BTreeSet<u64>,
     /// Questions for events in a row.
     asked: u32,
     fault: Option<Fault>,
@@ -207,6 +210,8 @@ impl Fake {
             pending: vec![0; devices],
             launched: vec![0; devices],
             ended: vec![0; devices],
+            hanging: None,
+            hung: BTreeSet::new(),
             asked: 0,
             fault: None,
             violations: Vec::new(),
@@ -235,6 +240,11 @@ impl Fake {
     pub(crate) fn fail_at(&self, number: usize, code: CUresult) {
         let mut state = self.state();
         state.failing = Some((state.calls.len() + number, code));
+    }
+
+    /// From now on kernels of a device never end, whatever they are told.
+    pub(crate) fn hang(&self, device: usize) {
+        self.state().hanging = Some(device);
     }
 
     /// What has been made and not been freed.

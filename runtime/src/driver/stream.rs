@@ -128,6 +128,17 @@ impl Stream {
         check(symbol::stream_synchronize, code, || self.doing("waiting for a stream"))
     }
 
+    /// Whether all that was put on it is done.
+    pub(crate) fn is_idle(&self) -> Result<bool, CudaError> {
+        let _current = self.context.enter()?;
+        // SAFETY: the stream is alive.
+        match unsafe { self.context.device.driver.api.stream_query(self.raw) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            code => check(symbol::stream_query, code, || self.doing("asking whether a stream is idle"))
+                .map(|()| true),
+        }
+    }
+
     /// What is put on it from now on waits for the event.
     pub(crate) fn wait(&self, event: &Event) -> Result<(), CudaError> {
         let _current = self.context.enter()?;

@@ -61,25 +61,34 @@ pub(super) fn recorded_at(call: Option<&Queued>, record: StatusRecord) -> At {
     }
 }
 
+/// What the ranks called, in the first call of which they do not all call the same; each rank's first call has a number.
+fn unlike(calls: &[Vec<Queued>], first: &[u64]) -> Option<Vec<(Rank, Signature)>> {
+    let ends = || calls.iter().zip(first).map(|(calls, &first)| (first, first + calls.len() as u64));
+    let all = ends().map(|(first, _)| first).min()?..ends().map(|(_, end)| end).max()?;
+    let of_all = |number: u64| -> Vec<(Rank, Signature)> {
+        let of = |(rank, (calls, first)): (Rank, (&Vec<Queued>, &u64))| {
+            Some((rank, calls.get(number.checked_sub(*first)? as usize)?.signature()))
+        };
+        (0..).map(Rank).zip(calls.iter().zip(first)).filter_map(of).collect()
+    };
+    let differ = |signatures: &Vec<(Rank, Signature)>| {
+        signatures.iter().any(|(_, signature)| *signature != signatures[0].1)
+    };
+    all.map(of_all).find(differ)
+}
+
 impl Context<'_> {
     fn calls(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
-        self.batches.iter().filter_map(move |batch| batch.calls.get(rank.0 as usize)).flatten()
+        self.batches.iter().flat_map(move |batch| batch.of(rank))
     }
 
-    /// What the ranks called, at the first position where they do not all call the same.
+    /// What the ranks called, in the first call of which they do not all call the same.
     fn differing(&self) -> Vec<(Rank, Signature)> {
-        for batch in self.batches {
-            let most = batch.calls.iter().map(Vec::len).max().unwrap_or(0);
-            for number in 0..most {
-                let calls = (0..).map(Rank).zip(&batch.calls);
-                let signatures: Vec<_> =
-                    calls.filter_map(|(rank, calls)| Some((rank, calls.get(number)?.signature()))).collect();
-                if signatures.iter().any(|(_, signature)| *signature != signatures[0].1) {
-                    return signatures;
-                }
-            }
-        }
-        Vec::new()
+        let all = |batch: &Batch| {
+            let zeros = vec![0; batch.captured.len()];
+            unlike(&batch.captured, &zeros).or_else(|| unlike(&batch.flying, &batch.first))
+        };
+        self.batches.iter().find_map(all).unwrap_or_default()
     }
 
     /// Whose block it is: a launch may have blocks of all ranks.
@@ -116,12 +125,10 @@ impl Context<'_> {
 
     pub(super) fn mismatch(&self, batch: &Batch, record: StatusRecord) -> Cause {
         let (rank, peer) = (Rank(record.rank), Rank(record.peer));
-        let of = |rank: Rank| batch.calls.get(rank.0 as usize).into_iter().flatten();
-        // The same position of both ranks where it fits: equal calls have equal hashes.
-        let own = of(rank).position(|call| call.hash() == record.wanted);
-        let theirs = own.and_then(|number| of(peer).nth(number)).filter(|call| call.hash() == record.seen);
-        let theirs = theirs.or_else(|| of(peer).find(|call| call.hash() == record.seen));
-        let own = own.and_then(|number| of(rank).nth(number)).or_else(|| of(rank).next());
+        // Equal calls have equal hashes.
+        let of = |rank: Rank, hash: u32| batch.of(rank).find(|call| call.hash() == hash);
+        let theirs = of(peer, record.seen);
+        let own = of(rank, record.wanted).or_else(|| batch.of(rank).next());
         match own {
             Some(own) => Cause::Mismatch {
                 at: recorded_at(Some(own), record),

@@ -76,6 +76,10 @@ impl fmt::Display for Failure {
             write!(f, "\n  rank {} calls {call}", rank.0)?;
         }
         let help = match &self.cause {
+            Cause::Driver { error } if error.is_sticky() => {
+                "the GPUs' contexts of this process are lost with it: end the process; in a new one, run the program under \
+                 compute-sanitizer, or on virtual GPUs (`--world virtual --race-check`)"
+            }
             Cause::Driver { .. } => {
                 "the GPUs' contexts may be lost with it: end the process, and run the program under \
                  compute-sanitizer, or on virtual GPUs (`--world virtual --race-check`)"

@@ -90,7 +90,6 @@ impl Context<'_> {
 
     /// The call in which a record was made.
     fn call(&self, batch: usize, record: StatusRecord) -> Option<&Queued> {
-        let calls = self.batches[batch].calls.get(record.rank as usize)?;
-        calls.iter().find(|call| call.hash() == record.hash)
+        self.batches[batch].of(Rank(record.rank)).find(|call| call.hash() == record.hash)
     }
 }

@@ -3,15 +3,19 @@
 
 mod errors;
 mod graphs;
+mod kept;
 mod order;
 mod shared;
+mod stuck;
 
 use super::{cache, collective, provide};
 use crate::data::{Message, Pattern};
+use crate::driver::api::symbol;
 use crate::driver::fake::Fake;
 use crate::error::Error;
 use crate::run::{Job, Session};
 use crate::world::{Options, World};
+use cudarc::driver::sys::CUresult;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::options::Protocol;
@@ -156,6 +160,10 @@ fn a_survey_tells_of_every_gpu_and_tries_every_link() {
     });
     let survey = crate::survey::of(&fake.driver()).unwrap();
     assert_eq!(survey.gpus.iter().map(|gpu| gpu.ordinal).collect::<Vec<_>>(), [0, 1]);
+    let multicast = survey.multicast.unwrap().unwrap_err();
+    let lacks =
+        "GPU 0 does not support multicast objects (CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED is 0)\nhelp: ";
+    assert!(multicast.starts_with(lacks), "{multicast}");
     let first = &survey.gpus[0];
     assert!(first.name == "Fake H100" && first.arch.number == 90 && !first.multicast && !first.mig);
     assert_eq!(survey.links.iter().map(|link| (link.gpu, link.peer)).collect::<Vec<_>>(), [(0, 1), (1, 0)]);
@@ -168,4 +176,41 @@ fn a_survey_tells_of_every_gpu_and_tries_every_link() {
     let survey = crate::survey::of(&fake.driver()).unwrap();
     assert!(!survey.links[0].access && survey.links[0].tried.is_err());
     clean(&fake);
+}
+
+#[test]
+fn a_survey_says_why_there_is_no_multicast_object() {
+    let fake = Fake::new(2);
+    let survey = crate::survey::of(&fake.driver()).unwrap();
+    assert_eq!(survey.multicast, Some(Ok(())));
+    clean(&fake);
+    let names: Vec<_> = fake.calls().into_iter().map(|call| call.0).collect();
+    // Each step of it, the last time that it is done.
+    for step in [
+        symbol::mem_create,
+        symbol::multicast_granularity,
+        symbol::multicast_create,
+        symbol::multicast_add_device,
+        symbol::multicast_bind_mem,
+        symbol::mem_address_reserve,
+        symbol::mem_set_access,
+    ] {
+        let number = names.iter().rposition(|name| *name == step).unwrap();
+        let fake = Fake::new(2);
+        fake.fail_at(number, CUresult::CUDA_ERROR_NOT_PERMITTED);
+        let survey = crate::survey::of(&fake.driver()).unwrap();
+        let why = survey.multicast.unwrap().unwrap_err();
+        assert!(
+            why.ends_with(&format!("{step} of the NVIDIA driver gives CUDA_ERROR_NOT_PERMITTED")),
+            "{why}"
+        );
+        clean(&fake);
+    }
+    let fake = Fake::with(2, |setting| setting.missing = vec![symbol::multicast_create]);
+    let why = crate::survey::of(&fake.driver()).unwrap().multicast.unwrap().unwrap_err();
+    assert!(
+        why.contains("the NVIDIA driver (for CUDA 12.9) is too old: it has no cuMulticastCreate"),
+        "{why}"
+    );
+    assert_eq!(crate::survey::of(&Fake::new(1).driver()).unwrap().multicast, None);
 }

@@ -1,12 +1,14 @@
 //! Ranks that share one GPU: each call is one launch of all ranks' blocks.
 
+use super::waits::{failure, records};
 use super::{cache, collective, kernels_of, provide};
 use crate::data::{Message, Pattern};
 use crate::error::{CallProblem, Error};
 use crate::failure::{Awaited, Cause, Failure};
 use crate::launch::Call;
-use crate::run::{Job, Session};
+use crate::run::{Job, Prepared, Session};
 use crate::world::{Options, World};
+use quadrille_compiler::abi::StatusRecord;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Check as Finding;
 use quadrille_compiler::domain::Domain;
@@ -36,6 +38,9 @@ fn world(ranks: u32, options: Options) -> World {
     world.keep_kernels(cache());
     world
 }
+
+/// Longer than a call takes on virtual GPUs.
+const SHORT: Duration = Duration::from_micros(400);
 
 /// Runs calls of several counts back to back, and compares.
 fn exact(session: &Session, ranks: u32, collective: &Collective, dtype: DType, among: bool) {
@@ -100,17 +105,31 @@ fn its_blocks_are_ordered_as_ranks_are() {
 
 /// What is said of a call of another text under the memory model.
 fn fails(name: &str, patience: Option<Duration>, text: impl Fn(&str) -> String) -> Arc<Failure> {
-    let collective = collective(name, None, None);
+    let (session, call) = changed(&collective(name, None, None), patience, text);
+    failure(session.execute(&[call]))
+}
+
+/// A call of another text, on 4 ranks under the memory model.
+fn changed(
+    collective: &Collective,
+    patience: Option<Duration>,
+    text: impl Fn(&str) -> String,
+) -> (Session, Prepared) {
     let (seed, check) = (Some(3), Some(Check::default()));
-    let options = Options { seed, check, widths: Widths::SMALL, patience, ..Options::default() };
+    let instruction_limit = Some(20_000_000);
+    let options =
+        Options { seed, check, widths: Widths::SMALL, patience, instruction_limit, ..Options::default() };
     let session = world(4, options).session().unwrap();
     let message = Message::new(&collective.program(4).unwrap(), 333, DType::F32);
     let inputs = message.inputs(Pattern::OneHot { shift: 0 });
-    let prepared = session.prepare(kernels_of(&session, &collective, text), &inputs).unwrap();
-    match session.execute(&[prepared]) {
-        Err(Error::Failed(failure)) => failure,
-        other => panic!("{other:?}"),
-    }
+    let prepared = session.prepare(kernels_of(&session, collective, text), &inputs).unwrap();
+    (session, prepared)
+}
+
+/// The text of a kernel in which a rank leaves at once, as if it had never started.
+pub(super) fn without(rank: u32) -> impl Fn(&str) -> String {
+    let leaves = format!("BLOCK = self.block; if (RANK == {rank}) return;");
+    move |text| text.replace("BLOCK = self.block;", &leaves)
 }
 
 #[test]
@@ -124,10 +143,7 @@ fn races_between_its_ranks_are_found() {
 
 #[test]
 fn who_waits_and_who_is_missing_are_ranks() {
-    // Rank 2 leaves at once, as if it had never started.
-    let leaves =
-        |text: &str| text.replace("BLOCK = self.block;", "BLOCK = self.block; if (RANK == 2) return;");
-    let failure = fails("pairwise_all_to_all", None, leaves);
+    let failure = fails("pairwise_all_to_all", None, without(2));
     let Cause::Hang { waiting } = &failure.cause else { panic!("{failure}") };
     for wait in waiting {
         let Awaited::Signal { from, .. } = &wait.waits_for else { panic!("{failure}") };
@@ -137,9 +153,66 @@ fn who_waits_and_who_is_missing_are_ranks() {
     let ranks: Vec<_> = waiting.iter().map(|wait| wait.at.rank).collect();
     assert!([0, 1, 3].iter().all(|&rank| ranks.contains(&Rank(rank))), "{failure}");
 
-    let failure = fails("pairwise_all_to_all", Some(Duration::from_micros(400)), leaves);
+    let failure = fails("pairwise_all_to_all", Some(SHORT), without(2));
     let Cause::TimedOut { at, chain, missing: true, .. } = &failure.cause else { panic!("{failure}") };
     assert_eq!(chain[..], [at.rank, Rank(2)], "{failure}");
+}
+
+/// The ranks' status records lie one behind the other: what each reports is found, and found to be its own.
+#[test]
+fn each_rank_that_gives_up_reports_for_itself() {
+    // Who waits for whom: every rank for the next one; each for all.
+    for (name, staged, missing, nearest) in [
+        ("chain_reduce", Some(Protocol::Ll), 3, Some(2)),
+        ("ring_all_reduce", None, 0, None),
+        ("two_shot_all_reduce", None, 2, None),
+    ] {
+        let one = collective(name, staged, None);
+        let (session, call) = changed(&one, Some(SHORT), without(missing));
+        let failure = failure(session.execute(&[call]));
+        let Cause::TimedOut { at, chain, missing: true, .. } = &failure.cause else { panic!("{failure}") };
+        // With a report of one rank alone, the next in the chain would be missing.
+        assert_eq!(chain[..], [at.rank, Rank(missing)], "{name}: {failure}");
+        assert!(nearest.is_none_or(|rank| at.rank == Rank(rank)), "{name}: {failure}");
+        assert!(at.statement.is_some(), "{name}: {failure}");
+        let text = failure.to_string();
+        assert!(text.contains(&format!("rank {missing} is missing")), "{name}: {text}");
+        for (rank, record) in (0..).zip(records(&session)) {
+            let reported = record.map(|record| (record.rank, record.code));
+            let due = (rank != missing).then_some((rank, StatusRecord::TIMEOUT));
+            assert_eq!(reported, due, "{name}, rank {rank}");
+        }
+    }
+}
+
+/// So do their abort words: one makes its own rank leave, and no other.
+#[test]
+fn an_abort_reaches_the_rank_that_it_is_for() {
+    let one = collective("two_shot_all_reduce", None, None);
+    for aborted in [vec![1], vec![3], vec![0, 3], vec![0, 1, 3]] {
+        // Where all are aborted, nobody has to run out of patience.
+        let all = aborted.len() == 3;
+        let patience = if all { Duration::from_secs(1000) } else { 4 * SHORT };
+        let (session, call) = changed(&one, Some(patience), without(2));
+        let group = &session.communicators()[0].group;
+        let mut state = group.shared.lock();
+        let words = state.groups[&group.id].abort.clone();
+        for &rank in &aborted {
+            state.gpus.write(words[rank as usize], &StatusRecord::ABORT.to_le_bytes()).unwrap();
+        }
+        drop(state);
+        let failure = failure(session.execute(&[call]));
+        match &failure.cause {
+            Cause::Aborted { .. } if all => {}
+            Cause::TimedOut { at, .. } if !aborted.contains(&at.rank.0) => {}
+            _ => panic!("{aborted:?}: {failure}"),
+        }
+        for (rank, record) in (0..).zip(records(&session)) {
+            let code = if aborted.contains(&rank) { StatusRecord::ABORTED } else { StatusRecord::TIMEOUT };
+            let reported = record.map(|record| (record.rank, record.code));
+            assert_eq!(reported, (rank != 2).then_some((rank, code)), "{aborted:?}, rank {rank}");
+        }
+    }
 }
 
 #[test]

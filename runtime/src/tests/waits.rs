@@ -80,7 +80,7 @@ fn prepare(session: &Session, collective: &Collective, count: u64) -> (Prepared,
     (prepared, message.reference(RedOp::Sum, &inputs), message)
 }
 
-fn failure<T>(result: Result<T, Error>) -> Arc<Failure> {
+pub(super) fn failure<T>(result: Result<T, Error>) -> Arc<Failure> {
     match result {
         Err(Error::Failed(failure)) => failure,
         Err(other) => panic!("{other}"),
@@ -89,12 +89,10 @@ fn failure<T>(result: Result<T, Error>) -> Arc<Failure> {
 }
 
 /// The status record of each rank.
-fn records(session: &Session) -> Vec<Option<StatusRecord>> {
+pub(super) fn records(session: &Session) -> Vec<Option<StatusRecord>> {
     let group = &session.communicators()[0].group;
     let state = group.shared.lock();
-    let status = &state.groups[&group.id].status;
-    let read = |&at: &u64| StatusRecord::decode(&state.gpus.read(at, StatusRecord::BYTES).unwrap());
-    status.iter().map(read).collect()
+    state.groups[&group.id].status.iter().map(|&at| state.gpus.status(at)).collect()
 }
 
 /// What words of a rank's counter region are not zero: part, counter, the peer's place, and the own block.

@@ -1,11 +1,12 @@
 //! Worlds of real GPUs in one process.
 
 mod code;
+mod flights;
 mod gpus;
 mod heap;
 mod peers;
 
-use super::{Kind, MOST_BLOCKS, MOST_RANKS, Options, World};
+use super::{Kind, LEAVING, MOST_BLOCKS, MOST_RANKS, Options, World};
 use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
 use crate::nvrtc::Arch;
@@ -14,6 +15,7 @@ use gpus::CudaGpus;
 pub use gpus::Measured;
 use quadrille_compiler::domain::Domain;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The GPUs of a world, and what all of them can do.
 #[derive(Clone, Debug)]
@@ -102,10 +104,21 @@ pub fn gpus() -> Result<u32, CudaError> {
     Driver::of_machine()?.devices()
 }
 
+/// Makes a multicast object for memory of several GPUs, as a test.
+pub(crate) fn multicast(driver: &Driver, ordinals: &[u32]) -> Result<(), Error> {
+    let devices: Vec<Device> =
+        ordinals.iter().map(|&ordinal| Device::new(driver, ordinal)).collect::<Result<_, CudaError>>()?;
+    peers::multicast(driver, &devices)?;
+    let arch = devices.first().ok_or(CudaError::NoGpu)?.arch()?;
+    let mut gpus = CudaGpus::new(driver, ordinals, false, arch, LEAVING)?;
+    let memory = gpus.test_memory()?;
+    gpus.test_multicast(&memory)
+}
+
 /// Writes from a GPU to another one's memory.
 pub(crate) fn measure(driver: &Driver, gpu: u32, peer: u32) -> Result<Measured, Error> {
     let arch = Device::new(driver, gpu)?.arch()?;
-    CudaGpus::new(driver, &[gpu, peer], false, arch)?.measure()
+    CudaGpus::new(driver, &[gpu, peer], false, arch, LEAVING)?.measure()
 }
 
 fn checked(ranks: usize, options: &Options) -> Result<u32, Error> {
@@ -156,7 +169,8 @@ impl Devices {
         let name = devices.first().map_or(Ok(String::new()), Device::name)?;
         let mut devices = Devices {
             whole_lines: !shared && peers::connected(&devices)?,
-            multicast: !shared && peers::multicast(&driver, &devices)?,
+            // A world of one device has no use for it.
+            multicast: devices.len() > 1 && peers::multicast(&driver, &devices).is_ok(),
             driver,
             ordinals,
             shared,
@@ -164,13 +178,17 @@ impl Devices {
             arch: arch.ok_or(CudaError::NoGpu)?,
         };
         // What is written to a peer must arrive, and a multicast object must be had, whatever the driver says.
-        devices.multicast = devices.gpus()?.prove(devices.multicast)?;
+        let mut gpus = devices.gpus(LEAVING)?;
+        let memory = gpus.test_memory()?;
+        gpus.test_peers(&memory)?;
+        devices.multicast = devices.multicast && gpus.test_multicast(&memory).is_ok();
+        drop(gpus);
         Ok(devices)
     }
 
-    /// The GPUs themselves.
-    pub(super) fn gpus(&self) -> Result<CudaGpus, CudaError> {
-        CudaGpus::new(&self.driver, &self.ordinals, self.shared, self.arch)
+    /// The GPUs themselves, whose kernels may take so long to leave.
+    pub(super) fn gpus(&self, leaving: Duration) -> Result<CudaGpus, CudaError> {
+        CudaGpus::new(&self.driver, &self.ordinals, self.shared, self.arch, leaving)
     }
 
     pub(super) fn domain(&self, full: Domain) -> Domain {

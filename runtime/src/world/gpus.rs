@@ -158,6 +158,9 @@ pub(crate) trait Gpus: fmt::Debug + Send {
     /// Whether a call of a group, launched by a rank, may still run.
     fn flies(&self, group: u64, rank: Rank) -> bool;
 
+    /// Forgets what it keeps of a group, of which no call runs any more.
+    fn disband(&mut self, group: u64);
+
     /// Makes kernels leave their waits: one of them has given up.
     fn abort(&mut self);
 }

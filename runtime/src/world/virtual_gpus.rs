@@ -306,6 +306,8 @@ impl Gpus for VirtualGpus {
         false
     }
 
+    fn disband(&mut self, _: u64) {}
+
     fn abort(&mut self) {}
 }
 

@@ -19,9 +19,15 @@ pub(crate) struct Exploration {
     /// Interleavings that --race-check tries: of --seed and the numbers after it [default: 1]
     #[arg(long, value_name = "N", requires = "race_check", value_parser = seeds)]
     pub(super) seeds: Option<u64>,
-    /// How the order of virtual warps is drawn from the seed
-    #[arg(long, value_enum, default_value_t = PolicyOption::Random)]
-    pub(super) policy: PolicyOption,
+    /// How the order of virtual warps is drawn from the seed [default: random]
+    #[arg(long, value_enum)]
+    pub(super) policy: Option<PolicyOption>,
+}
+
+impl Exploration {
+    pub(super) fn policy(&self) -> PolicyOption {
+        self.policy.unwrap_or(PolicyOption::Random)
+    }
 }
 
 fn seeds(text: &str) -> Result<u64, &'static str> {
@@ -112,7 +118,7 @@ pub(super) fn run(
     let elements =
         expected.iter().flatten().map(|bytes| (bytes.len() / dtype.bytes()) as u64).sum::<u64>() * right;
     out.field("compared", Compared::Exact(Comparison::default()).described(elements, 0));
-    let policy = options.policy.name();
+    let policy = options.policy().name();
     let replay = failed.as_ref().map(|(seed, _)| replay(std::env::args(), *seed));
     let failed_seed = failed.as_ref().map(|(seed, _)| *seed);
     out.field("race_check", Tried { policy, right, failed_seed, replay: replay.clone() });

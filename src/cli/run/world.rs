@@ -1,5 +1,6 @@
 //! Where a collective runs, and why there.
 
+use super::explore::Exploration;
 use super::{Options, WorldOption};
 use crate::cli::ranks::{self, NotAdmitted, Ranks};
 use quadrille_compiler::collective::Collective;
@@ -31,21 +32,56 @@ pub(crate) enum NoWorld {
         /// Ranks on the GPU.
         per_device: u32,
     },
-    /// Interleavings were asked for on real GPUs.
-    #[error("{option} is of virtual GPUs\nhelp: leave out --world cuda and --ranks-per-device, or {option}")]
+    /// Options on the order of warps, which real GPUs decide themselves.
+    #[error(
+        "{} of virtual GPUs: real ones decide themselves in which order they run\nhelp: leave {} out, or add --world virtual",
+        are(options),
+        if options.len() == 1 { "it" } else { "them" }
+    )]
     NotVirtual {
-        /// The option.
-        option: &'static str,
+        /// The options; not empty.
+        options: Vec<&'static str>,
     },
+    /// A policy for an order that no seed decides.
+    #[error(
+        "--policy says how the order of warps is drawn from a seed, and without --seed and --race-check there is none: ranks \
+         run on all cores\nhelp: add --seed N or --race-check, or leave out --policy"
+    )]
+    NoSeed,
+}
+
+/// `--seed is`, `--race-check, --seed and --policy are`.
+fn are(options: &[&'static str]) -> String {
+    match options {
+        [] => String::new(),
+        [only] => format!("{only} is"),
+        [first @ .., last] => format!("{} and {last} are", first.join(", ")),
+    }
+}
+
+/// The options that only virtual GPUs have.
+fn of_virtual_gpus(options: &Options) -> Vec<&'static str> {
+    let Exploration { race_check, seeds, policy } = options.exploration;
+    let given = [
+        (race_check, "--race-check"),
+        (seeds.is_some(), "--seeds"),
+        (options.seed.is_some(), "--seed"),
+        (policy.is_some(), "--policy"),
+    ];
+    given.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
 }
 
 /// The world for a collective: the GPUs where they can be used, else virtual ones.
 pub(super) fn choose(collective: &Collective, options: &Options) -> Result<Chosen, NoWorld> {
-    let needs_virtual = match (options.exploration.race_check, options.seed) {
-        (true, _) => Some("--race-check"),
-        (_, Some(_)) => Some("--seed"),
-        _ => None,
-    };
+    let needs_virtual = of_virtual_gpus(options);
+    let real = options.world == WorldOption::Cuda
+        || (options.world == WorldOption::Auto && options.ranks_per_device.is_some());
+    if real && !needs_virtual.is_empty() {
+        return Err(NoWorld::NotVirtual { options: needs_virtual });
+    }
+    if needs_virtual == ["--policy"] {
+        return Err(NoWorld::NoSeed);
+    }
     match (options.world, options.ranks_per_device) {
         (WorldOption::Virtual, None) => {
             virtual_gpus(collective, options, "as asked by --world virtual".to_owned())
@@ -55,21 +91,15 @@ pub(super) fn choose(collective: &Collective, options: &Options) -> Result<Chose
             shared(collective, options, per_device, why)
         }
         (WorldOption::Cuda | WorldOption::Auto, Some(Ranks(per_device))) => {
-            if let Some(option) = needs_virtual {
-                return Err(NoWorld::NotVirtual { option });
-            }
             shared(collective, options, per_device, "as asked by --ranks-per-device".to_owned())
         }
         (WorldOption::Cuda, None) => {
-            if let Some(option) = needs_virtual {
-                return Err(NoWorld::NotVirtual { option });
-            }
             let present = gpus().map_err(Error::from)?;
             let ranks = ranks::up_to(collective, options.ranks, Some(present))?;
             let world = cuda(collective, ranks)?;
             Ok(Chosen { world, why: "as asked by --world cuda".to_owned() })
         }
-        (WorldOption::Auto, None) => match (needs_virtual, gpus()) {
+        (WorldOption::Auto, None) => match (needs_virtual.first(), gpus()) {
             (Some(option), _) => virtual_gpus(collective, options, format!("as asked by {option}")),
             (None, Err(absence)) => virtual_gpus(collective, options, first_line(&absence)),
             (None, Ok(1)) => {
@@ -129,7 +159,7 @@ fn explored(collective: &Collective, options: &Options, ranks: u32) -> WorldOpti
     let exploration = &options.exploration;
     // Under the memory model the counters' wrap is crossed, too.
     let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };
-    let policy = exploration.policy.policy();
+    let policy = exploration.policy().policy();
     let check = exploration.race_check.then(Check::default);
     let seed = options.seed;
     WorldOptions { seed, policy, check, counted, ..behaviour(collective, ranks) }

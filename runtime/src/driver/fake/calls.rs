@@ -385,6 +385,10 @@ impl Api for Fake {
         self.call(symbol::stream_synchronize, "", |s| s.stream_synchronize(number(stream)))
     }
 
+    unsafe fn stream_query(&self, stream: CUstream) -> CUresult {
+        self.call(symbol::stream_query, "", |s| s.stream_query(number(stream)))
+    }
+
     unsafe fn stream_wait_event(&self, _: CUstream, _: CUevent, _: u32) -> CUresult {
         // Launches of a device run one after another anyway.
         self.call(symbol::stream_wait_event, "", |_| Ok(()))
@@ -423,8 +427,8 @@ impl Api for Fake {
         unsafe { self.give(exec, symbol::graph_instantiate, "", instantiate) }
     }
 
-    unsafe fn graph_launch(&self, exec: CUgraphExec, _: CUstream) -> CUresult {
-        self.call(symbol::graph_launch, "", |s| s.graph_launch(number(exec)))
+    unsafe fn graph_launch(&self, exec: CUgraphExec, stream: CUstream) -> CUresult {
+        self.call(symbol::graph_launch, "", |s| s.graph_launch(number(exec), number(stream)))
     }
 
     unsafe fn graph_destroy(&self, graph: CUgraph) -> CUresult {

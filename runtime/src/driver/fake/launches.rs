@@ -28,7 +28,10 @@ impl State {
     }
 
     pub(super) fn module_unload(&mut self, unloaded: u64) -> Done {
-        self.needs_context(symbol::module_unload)?;
+        let device = self.needs_context(symbol::module_unload)?;
+        if self.pending[device] != 0 {
+            self.wrong("code is unloaded while kernels run".to_owned());
+        }
         self.objects.retain(|_, o| !matches!(o, Object::Function { module, .. } if *module == unloaded));
         self.remove(unloaded, |o| matches!(o, Object::Module { .. })).map(drop)
     }
@@ -81,13 +84,13 @@ impl State {
         }
         match self.objects.get_mut(&stream) {
             Some(Object::Stream { captured: Some(launches), .. }) => launches.push(launch),
-            _ => self.begin(launch)?,
+            _ => self.begin(launch, stream)?,
         }
         Ok(())
     }
 
     /// Gives a launch to its virtual GPU, which runs when somebody waits.
-    pub(super) fn begin(&mut self, launch: Launch) -> Done {
+    pub(super) fn begin(&mut self, launch: Launch, stream: u64) -> Done {
         let device = launch.rank;
         let unreached = self.objects.values().any(|object| match object {
             Object::Mapping { access, .. } => !access.contains(&device),
@@ -98,6 +101,10 @@ impl State {
         }
         self.pending[device] += 1;
         self.launched[device] += 1;
+        if self.hanging == Some(device) {
+            self.hung.insert(stream);
+            return Ok(());
+        }
         self.machine.launch(launch).map_err(|_| INVALID)
     }
 
@@ -108,11 +115,14 @@ impl State {
     /// Runs what was launched. Host memory is seen by kernels as it is when they begin, and the host sees their stores
     /// when they have ended.
     pub(super) fn run(&mut self) -> Done {
-        if !self.is_pending() {
+        let mut runs = false;
+        for device in (0..self.pending.len()).filter(|&device| self.hanging != Some(device)) {
+            runs |= std::mem::take(&mut self.pending[device]) != 0;
+            self.ended[device] = self.launched[device];
+        }
+        if !runs {
             return Ok(());
         }
-        self.pending.fill(0);
-        self.ended.clone_from(&self.launched);
         let hosts = || {
             self.objects.values().filter_map(|object| match object {
                 Object::Host { memory, device } => Some((memory, *device)),

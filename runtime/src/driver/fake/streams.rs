@@ -60,6 +60,13 @@ impl State {
         self.wait_for(stream)
     }
 
+    pub(super) fn stream_query(&mut self, stream: u64) -> Done {
+        self.device_of(stream)?;
+        self.is_unsafe(symbol::stream_query)?;
+        self.run()?;
+        if self.hung.contains(&stream) { Err(CUresult::CUDA_ERROR_NOT_READY) } else { Ok(()) }
+    }
+
     pub(super) fn stream_context(&self, stream: u64) -> Done<u64> {
         let on = self.device_of(stream)?;
         let context = self.objects.iter().find_map(|(&handle, object)| match object {
@@ -72,6 +79,10 @@ impl State {
     /// Waits for what a stream was given, as all that is not a launch does here.
     pub(super) fn wait_for(&mut self, stream: u64) -> Done {
         match self.objects.get(&stream) {
+            _ if self.hung.contains(&stream) => {
+                self.wrong("a kernel is waited for that never ends".to_owned());
+                Err(CUresult::CUDA_ERROR_LAUNCH_TIMEOUT)
+            }
             None if stream == 0 => self.run(),
             Some(Object::Stream { captured: None, .. }) => self.run(),
             Some(Object::Stream { .. }) => Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
@@ -126,9 +137,9 @@ impl State {
         Ok(self.handle(Object::GraphExec { launches }))
     }
 
-    pub(super) fn graph_launch(&mut self, exec: u64) -> Done {
+    pub(super) fn graph_launch(&mut self, exec: u64, stream: u64) -> Done {
         let Some(Object::GraphExec { launches }) = self.objects.get(&exec) else { return Err(GONE) };
-        launches.clone().into_iter().try_for_each(|launch| self.begin(launch))
+        launches.clone().into_iter().try_for_each(|launch| self.begin(launch, stream))
     }
 
     pub(super) fn graph_destroy(&mut self, graph: u64) -> Done {
@@ -176,7 +187,11 @@ impl State {
         if self.is_pending() && !ready && self.asked < OFTEN {
             return Err(CUresult::CUDA_ERROR_NOT_READY);
         }
-        self.run()
+        self.run()?;
+        if behind.is_some_and(|launches| launches > self.ended[on]) {
+            return Err(CUresult::CUDA_ERROR_NOT_READY);
+        }
+        Ok(())
     }
 
     /// The same for all events that have come to pass, in milliseconds: virtual GPUs have no clock.

@@ -200,7 +200,60 @@ fn a_fault_of_a_kernel_ends_the_communicators() {
     let Error::Failed(failure) = &error else { panic!("{error}") };
     assert!(matches!(failure.cause, Cause::Driver { .. }), "{failure}");
     assert!(error.to_string().contains("CUDA_ERROR_ILLEGAL_ADDRESS"), "{error}");
-    assert!(matches!(session.communicators()[0].alloc(4), Err(Error::Poisoned(_))));
+    assert!(
+        error.to_string().contains("contexts of this process are lost with it: end the process"),
+        "{error}"
+    );
+    let ended = session.communicators()[0].alloc(4).unwrap_err();
+    // New communicators would be of no use.
+    let text = ended.to_string();
+    assert!(
+        matches!(ended, Error::Poisoned(_)) && text.ends_with("end the process and start a new one"),
+        "{text}"
+    );
+    assert!(!text.contains("World::communicators"), "{text}");
+}
+
+#[test]
+fn what_helps_depends_on_whether_the_contexts_are_lost() {
+    // Of a question for the end of calls.
+    let of = |code: CUresult| {
+        let fake = Fake::new(2);
+        let world = world(&fake, 2);
+        let communicators = world.communicators().unwrap();
+        let kernels = rings(&communicators);
+        let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
+        let enqueue = |rank: usize| kernels[rank].enqueue(Call::in_place(&windows[rank], 10)).unwrap();
+        (0..2).for_each(enqueue);
+        let from = fake.calls().len();
+        world.synchronize().unwrap();
+        let asked = fake.calls()[from..].iter().position(|call| call.0 == symbol::event_query).unwrap();
+        (0..2).for_each(enqueue);
+        fake.fail_at(asked, code);
+        let failed = world.synchronize().unwrap_err();
+        assert!(
+            matches!(&failed, Error::Failed(failure) if matches!(failure.cause, Cause::Driver { .. })),
+            "{failed}"
+        );
+        let poisoned = communicators[0].alloc(4).unwrap_err();
+        assert!(matches!(poisoned, Error::Poisoned(_)), "{poisoned}");
+        // What making new communicators gives where the driver goes on to fail.
+        fake.fail_at(0, code);
+        let again = world.communicators().map(drop);
+        (failed.to_string(), poisoned.to_string(), again.map_err(|error| error.to_string()))
+    };
+    let new_process = "end the process and start a new one";
+    for code in [CUresult::CUDA_ERROR_LAUNCH_FAILED, CUresult::CUDA_ERROR_ECC_UNCORRECTABLE] {
+        let (failed, poisoned, again) = of(code);
+        assert!(failed.contains("are lost with it: end the process; in a new one"), "{failed}");
+        assert!(poisoned.ends_with(new_process) && !poisoned.contains("World::communicators"), "{poisoned}");
+        let again = again.unwrap_err();
+        assert!(again.ends_with(new_process) && !again.contains("--world virtual"), "{again}");
+    }
+    let (failed, poisoned, again) = of(CUresult::CUDA_ERROR_UNKNOWN);
+    assert!(failed.contains("contexts may be lost"), "{failed}");
+    assert!(poisoned.contains("help: make new ones with `World::communicators`"), "{poisoned}");
+    assert!(!poisoned.ends_with(new_process) && again.is_err_and(|again| !again.ends_with(new_process)));
 }
 
 #[test]
@@ -302,12 +355,16 @@ fn who_never_came_is_named_once_the_others_have_given_up() {
     let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(40).unwrap()).collect();
     kernels[0].enqueue(Call::in_place(&windows[0], 10)).unwrap();
     assert!(matches!(world.synchronize(), Err(Error::NotEnqueued { .. })));
-    // Until its kernel has left.
-    while matches!(communicators[0].alloc(4), Err(Error::InFlight { .. })) {}
+    // Until its kernel has left, and until it is told why.
+    while fake.runs() {
+        assert!(matches!(communicators[0].alloc(4), Err(Error::InFlight { .. })));
+    }
+    assert!(matches!(communicators[0].alloc(4), Err(Error::InFlight { .. })));
     let error = world.synchronize().unwrap_err();
     let Error::Failed(failure) = &error else { panic!("{error}") };
     let Cause::TimedOut { at, chain, missing: true, .. } = &failure.cause else { panic!("{error}") };
     assert_eq!((at.rank, &chain[..]), (Rank(0), &[Rank(0), Rank(1)][..]));
+    assert!(at.statement.is_some(), "{error}");
     let late = kernels[1].enqueue(Call::in_place(&windows[1], 10));
     assert!(matches!(late, Err(Error::Poisoned(_))), "{late:?}");
     // New ones work.

@@ -1,15 +1,17 @@
 //! Streams of the caller's, and graphs.
 
-use super::{calls, clean, named, world};
+use super::{cache, calls, clean, named, options, provide, world};
 use crate::communicator::{Communicator, Window};
 use crate::driver::api::symbol;
 use crate::driver::fake::Fake;
 use crate::driver::{Context, Device, Stream};
 use crate::error::{CallProblem, Error};
+use crate::failure::Cause;
 use crate::kernel::Kernel;
 use crate::launch::Call;
-use crate::world::World;
+use crate::world::{Options, World};
 use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::ids::Rank;
 
 /// A ring on two ranks that adds up, in place, floats that double with each call.
 struct Doubling {
@@ -140,6 +142,37 @@ fn calls_follow_what_is_on_the_callers_stream() {
         streams.iter().for_each(|stream| stream.synchronize().unwrap());
     }
     doubling.holds(4);
+    drop((graphs, streams, contexts, doubling, driver));
+    clean(&fake);
+}
+
+/// Nobody knows when it is launched, but a rank that gives up in it has left its report.
+#[test]
+fn who_is_missing_in_a_callers_graph_is_told_by_the_next_call() {
+    let fake = Fake::new(2);
+    provide();
+    let patience = Some(std::time::Duration::from_micros(400));
+    let world = World::cuda_by(fake.driver(), &[0, 1], Options { patience, ..options() }).unwrap();
+    world.keep_kernels(cache());
+    let doubling = Doubling::new(world);
+    let driver = fake.driver();
+    let contexts: Vec<_> =
+        (0..2).map(|ordinal| Context::new(&Device::new(&driver, ordinal).unwrap()).unwrap()).collect();
+    let streams: Vec<Stream> = contexts.iter().map(|context| Stream::new(context).unwrap()).collect();
+    let capture = |rank: usize| {
+        let (call, stream) = (Call::in_place(&doubling.windows[rank], COUNT), &streams[rank]);
+        stream.begin_capture().unwrap();
+        doubling.kernels[rank].enqueue_with(call, Some(stream.raw() as usize)).unwrap();
+        stream.end_capture().unwrap()
+    };
+    let graphs: Vec<_> = (0..2).map(capture).collect();
+    graphs[1].launch(&streams[1]).unwrap();
+    streams[1].synchronize().unwrap();
+    let error = doubling.enqueue(0).unwrap_err();
+    let Error::Failed(failure) = &error else { panic!("{error}") };
+    let Cause::TimedOut { at, chain, missing: true, .. } = &failure.cause else { panic!("{error}") };
+    assert_eq!((at.rank, &chain[..]), (Rank(1), &[Rank(1), Rank(0)][..]));
+    assert!(at.statement.is_some(), "{error}");
     drop((graphs, streams, contexts, doubling, driver));
     clean(&fake);
 }

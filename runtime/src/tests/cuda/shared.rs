@@ -2,21 +2,32 @@
 
 use super::{calls, clean, named, options, staged};
 use crate::communicator::Window;
+use crate::data::{Message, Pattern};
 use crate::driver::api::symbol;
 use crate::driver::fake::Fake;
 use crate::driver::{Context, CudaError, Device, Stream};
 use crate::error::{CallProblem, Error};
+use crate::failure::Cause;
 use crate::kernel::Kernel;
 use crate::launch::Call;
-use crate::tests::{cache, provide};
-use crate::world::World;
+use crate::run::{Prepared, Session};
+use crate::tests::shared::without;
+use crate::tests::waits::{failure, records};
+use crate::tests::{cache, kernels_of, provide};
+use crate::world::{Options, World};
+use quadrille_compiler::abi::StatusRecord;
 use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::ids::Rank;
 use quadrille_compiler::options::Protocol;
+use std::time::Duration;
 
 fn world(fake: &Fake, ranks: u32) -> World {
+    world_with(fake, ranks, options())
+}
+
+fn world_with(fake: &Fake, ranks: u32, options: Options) -> World {
     provide();
-    let world = World::cuda_shared_by(fake.driver(), 0, ranks, options());
+    let world = World::cuda_shared_by(fake.driver(), 0, ranks, options);
     let world = world.unwrap_or_else(|error| panic!("{error}"));
     world.keep_kernels(cache());
     world
@@ -153,4 +164,50 @@ fn more_ranks_than_fit_are_refused() {
         matches!(error, Error::Cuda(CudaError::Unsupported { feature: "cooperative launch", .. })),
         "{error}"
     );
+}
+
+/// A call of 4 ranks, of which one leaves at once.
+fn call_without(fake: &Fake, rank: u32, patience: Duration) -> (Session, Prepared) {
+    let world = world_with(fake, 4, Options { patience: Some(patience), ..options() });
+    let session = world.session().unwrap();
+    let collective = named("two_shot_all_reduce");
+    let message = Message::new(&collective.program(4).unwrap(), 100, DType::F32);
+    let kernels = kernels_of(&session, &collective, without(rank));
+    let prepared = session.prepare(kernels, &message.inputs(Pattern::OneHot { shift: 0 })).unwrap();
+    (session, prepared)
+}
+
+#[test]
+fn each_rank_that_gives_up_reports_for_itself() {
+    for missing in [0, 2] {
+        let fake = Fake::new(1);
+        let (session, call) = call_without(&fake, missing, Duration::from_micros(400));
+        let failure = failure(session.execute(std::slice::from_ref(&call)));
+        let Cause::TimedOut { at, chain, missing: true, .. } = &failure.cause else { panic!("{failure}") };
+        assert_eq!(chain[..], [at.rank, Rank(missing)], "{failure}");
+        assert!(at.rank != Rank(missing) && at.statement.is_some(), "{failure}");
+        assert!(failure.to_string().contains(&format!("rank {missing} is missing")), "{failure}");
+        for (rank, record) in (0..).zip(records(&session)) {
+            let reported = record.map(|record| (record.rank, record.code));
+            assert_eq!(reported, (rank != missing).then_some((rank, StatusRecord::TIMEOUT)), "rank {rank}");
+        }
+        drop((session, call));
+        clean(&fake);
+    }
+}
+
+#[test]
+fn an_abort_reaches_every_rank() {
+    let fake = Fake::new(1);
+    // Without the abort they would give up.
+    let (session, call) = call_without(&fake, 0, Duration::from_millis(20));
+    session.communicators()[0].group.shared.lock().gpus.abort();
+    let failure = failure(session.execute(std::slice::from_ref(&call)));
+    assert!(matches!(failure.cause, Cause::Aborted { .. }), "{failure}");
+    for (rank, record) in (0..).zip(records(&session)) {
+        let reported = record.map(|record| (record.rank, record.code));
+        assert_eq!(reported, (rank != 0).then_some((rank, StatusRecord::ABORTED)), "rank {rank}");
+    }
+    drop((session, call));
+    clean(&fake);
 }

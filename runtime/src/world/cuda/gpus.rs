@@ -1,13 +1,13 @@
 //! The GPUs of a world: one a rank, or one for all.
 
 use super::code;
+use super::flights::{Flight, flight};
 use super::heap::Heap;
 use crate::communicator::FIFOS;
 use crate::driver::{
     Context, CudaError, Device, Driver, Event, Function, Graph, Module, Multicast, Pinned, Shape, Stream,
 };
 use crate::error::{CallProblem, Error};
-use crate::flight::LEAVING;
 use crate::kernel::{Binary, Loaded};
 use crate::nvrtc::{self, Arch, Code, CompileError, Kind};
 use crate::world::Statistics;
@@ -17,7 +17,6 @@ use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::ids::Rank;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -46,8 +45,17 @@ pub(crate) struct CudaGpus {
     contexts: Vec<Arc<Context>>,
     shared: bool,
     arch: Arch,
+    /// What is loaded on them, in contexts of its own.
+    functions: Vec<Arc<[Function]>>,
+    /// How long kernels may take to leave.
+    leaving: Duration,
+    /// A kernel may run that has not left, and that no flight knows.
+    stuck: bool,
     driver: Driver,
 }
+
+/// Bytes of the memory by which it is tried what devices can do.
+const TEST_BYTES: u64 = 4096;
 
 /// Bytes of the copies that a link's bandwidth is measured by.
 const LARGE: u64 = 64 << 20;
@@ -64,64 +72,6 @@ pub struct Measured {
     pub latency: Duration,
 }
 
-/// The calls of a rank in a group.
-#[derive(Debug)]
-struct Flight {
-    /// Before the first call since all had ended.
-    start: Event,
-    /// Behind the last call.
-    end: Event,
-    /// Whether that may still be to come.
-    running: bool,
-    /// Whether the last call is on the rank's own stream.
-    own: bool,
-    /// Blocks of the largest call since all had ended.
-    blocks: u64,
-}
-
-/// The flight of a group's rank.
-fn flight<'a>(
-    flights: &'a mut BTreeMap<(u64, u32), Flight>,
-    key: (u64, u32),
-    context: &Arc<Context>,
-) -> Result<&'a mut Flight, CudaError> {
-    Ok(match flights.entry(key) {
-        Entry::Occupied(known) => known.into_mut(),
-        Entry::Vacant(new) => {
-            let (start, end) = (Event::new(context)?, Event::new(context)?);
-            new.insert(Flight { start, end, running: false, own: false, blocks: 0 })
-        }
-    })
-}
-
-impl Flight {
-    /// Whether a call may run. The device may know more than has been asked of it.
-    fn is_running(&self) -> Result<bool, CudaError> {
-        Ok(self.running && !self.end.is_done()?)
-    }
-
-    /// Before a call is put on the stream: one of a communicator at a time.
-    fn begin(&mut self, stream: &Stream, own: bool) -> Result<(), CudaError> {
-        self.running = self.is_running()?;
-        if !self.running {
-            self.blocks = 0;
-            self.start.record(stream)
-        } else if self.own && own {
-            Ok(())
-        } else {
-            // Another stream, or one that has the number of one that is there no more.
-            stream.wait(&self.end)
-        }
-    }
-
-    /// Behind a call that was put on the stream.
-    fn end(&mut self, stream: &Stream, own: bool) -> Result<(), CudaError> {
-        self.running = true;
-        self.own = own;
-        self.end.record(stream)
-    }
-}
-
 impl CudaGpus {
     /// Starts the devices and reserves addresses.
     pub(super) fn new(
@@ -129,6 +79,7 @@ impl CudaGpus {
         ordinals: &[u32],
         shared: bool,
         arch: Arch,
+        leaving: Duration,
     ) -> Result<CudaGpus, CudaError> {
         let mut contexts: Vec<Arc<Context>> = Vec::new();
         for &ordinal in ordinals {
@@ -155,29 +106,38 @@ impl CudaGpus {
             contexts,
             shared,
             arch,
+            functions: Vec::new(),
+            leaving,
+            stuck: false,
             driver: driver.clone(),
         })
     }
 
-    /// Writes into each peer's memory and reads it there, and makes a multicast object if that is said to be possible;
-    /// whether it was.
-    pub(super) fn prove(mut self, multicast: bool) -> Result<bool, Error> {
-        const BYTES: u64 = 4096;
-        let place = self.reserve(BYTES)?;
+    /// Some memory of each device, to try with what they can do. It ends with them.
+    pub(super) fn test_memory(&mut self) -> Result<Vec<u64>, Error> {
+        let place = self.reserve(TEST_BYTES)?;
         let ranks = if self.shared { 1 } else { self.contexts.len() as u32 };
-        let memory: Vec<u64> = (0..ranks)
-            .map(|rank| self.alloc((Rank(rank), place), BYTES, "a test of peer access", true))
-            .collect::<Result<_, _>>()?;
+        let what = "a test of peer access";
+        (0..ranks).map(|rank| self.alloc((Rank(rank), place), TEST_BYTES, what, true)).collect()
+    }
+
+    /// Writes into each peer's memory and reads it there.
+    pub(super) fn test_peers(&self, memory: &[u64]) -> Result<(), CudaError> {
         for (device, &own) in memory.iter().enumerate() {
             for (peer, &theirs) in memory.iter().enumerate().filter(|&(peer, _)| peer != device) {
-                if !self.arrives((device, own), (peer, theirs), BYTES)? {
+                if !self.arrives((device, own), (peer, theirs), TEST_BYTES)? {
                     let number = |rank: usize| self.contexts[rank].device().ordinal();
                     let (device, peer) = (number(device), number(peer));
-                    return Err(CudaError::PeerWriteLost { device, peer }.into());
+                    return Err(CudaError::PeerWriteLost { device, peer });
                 }
             }
         }
-        Ok(multicast && self.multicast(&memory, BYTES, "a test of multicast").is_ok())
+        Ok(())
+    }
+
+    /// Makes a multicast object of the memory.
+    pub(super) fn test_multicast(&mut self, memory: &[u64]) -> Result<(), Error> {
+        self.multicast(memory, TEST_BYTES, "a test of multicast").map(drop)
     }
 
     /// Whether what a rank's device writes to a peer's memory is there.
@@ -216,12 +176,11 @@ impl CudaGpus {
 
     /// Writes from rank 0 to rank 1, and how fast.
     pub(super) fn measure(&mut self) -> Result<Measured, Error> {
-        const SMALL: u64 = 4096;
         let place = self.reserve(LARGE)?;
         let [own, theirs] =
             [0, 1].map(|rank| self.alloc((Rank(rank), place), LARGE, "a test of a link", true));
         let (own, theirs) = (own?, theirs?);
-        let arrived = self.arrives((0, own), (1, theirs), SMALL)?;
+        let arrived = self.arrives((0, own), (1, theirs), TEST_BYTES)?;
         let ends = (theirs, own);
         let (large, latency) = (self.timed(ends, LARGE, 0, 8)?, self.timed(ends, 8, 0, 64)?);
         Ok(Measured { arrived, bandwidth: LARGE as f64 / large.as_secs_f64() / 1e9, latency })
@@ -273,11 +232,32 @@ impl CudaGpus {
         flight.blocks = flight.blocks.max(shape.blocks.into());
         if let Err(error) = flight.end(&stream, own) {
             // Nothing would tell when it ends.
-            self.abort();
-            let _ = stream.synchronize();
+            self.recall(&[stream]);
             return Err(error);
         }
         Ok(false)
+    }
+
+    /// Makes kernels leave their waits.
+    fn tell(&self) {
+        for (pinned, first) in self.status.values() {
+            if let Some(word) = pinned.words().get(first + STATUS_WORDS / 2) {
+                word.store(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Makes all kernels leave, as some would wait for what never comes, and waits for those on these streams.
+    fn recall(&mut self, streams: &[Stream]) {
+        self.tell();
+        // A stream that cannot be asked is of a context in which nothing runs any more.
+        let runs = || streams.iter().any(|stream| !stream.is_idle().unwrap_or(true));
+        self.stuck |= !ended_within(self.leaving, runs);
+    }
+
+    /// Whether a call may run.
+    fn is_flying(&self) -> bool {
+        self.flights.values().any(|flight| flight.is_running().unwrap_or(false))
     }
 
     fn stream_at(&self, address: u64) -> &Stream {
@@ -314,7 +294,9 @@ impl Gpus for CudaGpus {
             }
             functions.push(function);
         }
-        Ok(Binary::Cuda(functions.into()))
+        let functions: Arc<[Function]> = functions.into();
+        self.functions.push(functions.clone());
+        Ok(Binary::Cuda(functions))
     }
 
     fn reserve(&mut self, bytes: u64) -> Result<Place, Error> {
@@ -476,10 +458,9 @@ impl Gpus for CudaGpus {
         };
         if let Err(error) = graphs.iter().enumerate().try_for_each(launch) {
             // The ranks that have begun would wait for the others.
-            self.abort();
-            for stream in &self.streams {
-                let _ = stream.synchronize();
-            }
+            let streams = mem::take(&mut self.streams);
+            self.recall(&streams);
+            self.streams = streams;
             return Err(Error::from(error).into());
         }
         Ok(())
@@ -496,10 +477,8 @@ impl Gpus for CudaGpus {
                 return Ok(Progress::Running);
             }
         }
-        for flight in self.flights.values_mut().filter(|flight| flight.running) {
-            let took = flight.end.since(&flight.start).map_err(Error::from)?;
-            elapsed = elapsed.max(Some(took));
-            flight.running = false;
+        for flight in self.flights.values_mut() {
+            elapsed = elapsed.max(flight.settle().map_err(Error::from)?);
         }
         Ok(Progress::Done(Box::new(Statistics { elapsed, ..Statistics::default() })))
     }
@@ -511,33 +490,42 @@ impl Gpus for CudaGpus {
         self.flights.get(&(group, rank)).is_some_and(running)
     }
 
+    fn disband(&mut self, group: u64) {
+        self.flights.retain(|(of, _), _| *of != group);
+    }
+
     fn abort(&mut self) {
-        for (pinned, first) in self.status.values() {
-            if let Some(word) = pinned.words().get(first + STATUS_WORDS / 2) {
-                word.store(1, Ordering::Release);
-            }
-        }
+        self.tell();
     }
 }
 
-impl Drop for CudaGpus {
-    /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory stays.
-    fn drop(&mut self) {
-        let running =
-            |gpus: &CudaGpus| gpus.flights.values().any(|flight| flight.is_running().unwrap_or(false));
-        if !running(self) {
-            return;
+/// Whether something stops running within so long.
+fn ended_within(time: Duration, runs: impl Fn() -> bool) -> bool {
+    let begun = Instant::now();
+    while runs() {
+        if begun.elapsed() > time {
+            return false;
         }
-        self.abort();
-        let told = Instant::now();
-        while running(self) {
-            if told.elapsed() > LEAVING {
-                mem::forget(mem::take(&mut self.multicasts));
-                mem::forget(mem::take(&mut self.status));
-                self.heap.leave();
+        thread::sleep(Duration::from_millis(1));
+    }
+    true
+}
+
+impl Drop for CudaGpus {
+    /// Nothing is freed under a kernel that runs: it is told to leave, and if it does not, its memory and code stay.
+    fn drop(&mut self) {
+        if !self.stuck {
+            if !self.is_flying() {
                 return;
             }
-            thread::sleep(Duration::from_millis(1));
+            self.tell();
+            if ended_within(self.leaving, || self.is_flying()) {
+                return;
+            }
         }
+        mem::forget(mem::take(&mut self.multicasts));
+        mem::forget(mem::take(&mut self.status));
+        mem::forget(mem::take(&mut self.functions));
+        self.heap.leave();
     }
 }

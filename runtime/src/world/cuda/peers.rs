@@ -19,12 +19,18 @@ pub(super) fn connected(devices: &[Device]) -> Result<bool, CudaError> {
     Ok(nvlink)
 }
 
-/// Whether all say that multicast objects can be had; a world of one device has no use for them.
-pub(super) fn multicast(driver: &Driver, devices: &[Device]) -> Result<bool, CudaError> {
-    let mut supported = devices.len() > 1 && !driver.lacks(symbol::multicast_create);
-    for device in devices {
-        let which = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED;
-        supported = supported && device.attribute(which)? != 0;
+/// Makes sure that multicast objects can be had, as driver and devices say.
+pub(super) fn multicast(driver: &Driver, devices: &[Device]) -> Result<(), CudaError> {
+    if driver.lacks(symbol::multicast_create) {
+        return Err(CudaError::OldDriver { driver: driver.version()?, call: symbol::multicast_create });
     }
-    Ok(supported)
+    for device in devices {
+        if device.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED)? == 0 {
+            let feature = "multicast objects (CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED is 0)";
+            let help = "they need GPUs of the Hopper generation or later behind NVSwitches, driver 535 or later, the \
+                        Fabric Manager running, and confidential computing off; without them moves go rank by rank";
+            return Err(CudaError::Unsupported { device: device.ordinal(), feature, help });
+        }
+    }
+    Ok(())
 }

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 
 use super::clock::View;
-use super::shadow::{How, Memory, Path, Relation, Stamp};
+use super::stamp::{How, Memory, Path, Relation, Stamp};
 use super::{Kind, Model, Refusal, Touch, Who};
 use crate::ast::Ty;
 use crate::error::Space;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::clocks::{Clocks, Message, Who};
-use super::shadow::{Memory, Path, Stamp};
+use super::stamp::{Memory, Path, Stamp};
 use crate::isa::Scope;
 use crate::random::Random;
 

@@ -12,6 +12,7 @@ mod observer;
 mod packets;
 mod report;
 mod shadow;
+mod stamp;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -31,8 +32,9 @@ pub use packets::Layout;
 use packets::Packets;
 pub use report::{Party, Race, RaceReason, SlotReuse};
 use rustc_hash::FxHashMap;
-use shadow::{How, Relation, Shadow, Stamp};
-pub(crate) use shadow::{Memory, Path};
+use shadow::Shadow;
+use stamp::{How, Relation, Stamp};
+pub(crate) use stamp::{Memory, Path};
 
 /// What the machine checks of the memory model, beyond what every run checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::clocks::{Clocks, Who};
 use super::history::Where;
-use super::shadow::Memory;
+use super::stamp::Memory;
 
 /// How a packet region is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::clocks::{self, Who};
 use super::packets::Reused;
-use super::shadow::Stamp;
+use super::stamp::Stamp;
 use super::{Kind, Model, Touch, clock::Proxy};
 use crate::error::{AccessKind, Near, Place, Space};
 use crate::isa::Scope;

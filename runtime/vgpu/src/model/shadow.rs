@@ -1,144 +1,8 @@
 //! Who accessed what last: a cell for every four bytes of memory that kernels touch, and one for all of a row that warps
 //! access lane by lane.
 
-use crate::error::Space;
-use crate::memory::AllocationId;
+use super::stamp::{Memory, NOBODY, Relation, Stamp};
 use rustc_hash::FxHashMap;
-
-/// A memory that blocks or threads share.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Memory {
-    Global(AllocationId),
-    /// Of a block, by its number in the model.
-    Shared(u32),
-}
-
-impl Memory {
-    pub(crate) fn space(self) -> Space {
-        match self {
-            Memory::Global(_) => Space::Global,
-            Memory::Shared(_) => Space::Shared,
-        }
-    }
-}
-
-/// Who accessed a cell, and how.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Stamp {
-    /// Number of the moment; 0 stands for nobody, and what is not above [`Clocks::settled`] happened before all else.
-    ///
-    /// [`Clocks::settled`]: super::clocks::Clocks::settled
-    pub(crate) epoch: u32,
-    pub(crate) lanes: u32,
-    /// Number of the instruction in its module.
-    pub(crate) site: u32,
-    pub(crate) how: How,
-    /// Which bytes of the cell.
-    pub(crate) bytes: u8,
-    /// By which way the bytes were reached: see [`Path`].
-    pub(crate) path: Path,
-}
-
-/// The virtual address and the proxy of an access.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Path(pub(crate) u8);
-
-impl Path {
-    /// Generic accesses to an allocation's own address.
-    pub(crate) const OWN: Path = Path(0);
-    const ASYNC: u8 = 1 << 7;
-    const MULTICAST: u8 = 1 << 6;
-
-    /// Generic accesses to another address, by its number from 1 up to [`WAYS`](crate::memory::WAYS).
-    pub(crate) fn alias(number: u8) -> Path {
-        Path(number)
-    }
-
-    /// Accesses by a multicast range, by its number from 1 up to [`WAYS`](crate::memory::WAYS).
-    pub(crate) fn multicast(number: u8) -> Path {
-        Path(number | Path::MULTICAST)
-    }
-
-    /// The same address, by asynchronous copies.
-    pub(crate) fn asynchronous(self) -> Path {
-        Path(self.0 | Path::ASYNC)
-    }
-
-    pub(crate) fn is_async(self) -> bool {
-        self.0 & Path::ASYNC != 0
-    }
-
-    pub(crate) fn is_multicast(self) -> bool {
-        self.0 & Path::MULTICAST != 0
-    }
-}
-
-/// What kind of access: bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct How(pub(crate) u16);
-
-impl How {
-    pub(crate) const WRITE: u16 = 1;
-    pub(crate) const READ: u16 = 2;
-    pub(crate) const STRONG: u16 = 4;
-    /// Scope of a strong access: 0 block, 1 GPU, 2 system.
-    const SCOPE: u32 = 3;
-    /// Logarithm of the element's bytes.
-    const SIZE: u32 = 5;
-    /// Which cell of the element this is.
-    const PART: u32 = 8;
-
-    pub(crate) fn new(kind: u16, strong: bool, scope: u16, bytes: u64) -> How {
-        let strong = if strong { How::STRONG } else { 0 };
-        How(kind | strong | scope << How::SCOPE | (bytes.trailing_zeros() as u16) << How::SIZE)
-    }
-
-    pub(crate) fn part(self, part: u16) -> How {
-        How(self.0 | part << How::PART)
-    }
-
-    pub(crate) fn writes(self) -> bool {
-        self.0 & How::WRITE != 0
-    }
-
-    pub(crate) fn reads(self) -> bool {
-        self.0 & How::READ != 0
-    }
-
-    pub(crate) fn strong(self) -> bool {
-        self.0 & How::STRONG != 0
-    }
-
-    pub(crate) fn scope(self) -> u16 {
-        self.0 >> How::SCOPE & 3
-    }
-
-    /// Cells of an element, at least 1.
-    fn cells(self) -> u16 {
-        ((1 << (self.0 >> How::SIZE & 7)) / 4).max(1)
-    }
-
-    /// Whether both are of elements that begin at the same byte and have the same size, their cells being the same.
-    pub(crate) fn same_element(self, bytes: u8, other: How, others: u8) -> bool {
-        self.0 >> How::SIZE == other.0 >> How::SIZE && bytes == others
-    }
-}
-
-const NOBODY: Stamp = Stamp { epoch: 0, lanes: 0, site: 0, how: How(0), bytes: 0, path: Path::OWN };
-
-/// How an earlier access stands to a new one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Relation {
-    /// It happened before that and all that is still to come.
-    Settled,
-    /// It happened before.
-    Before,
-    /// Neither happened before the other, and that is admitted: two reads, or two strong accesses to one element whose
-    /// scopes include each other.
-    Apart,
-    /// A race.
-    Race,
-}
 
 /// The accesses to a cell that a new one has to be compared with.
 #[derive(Clone, Copy, Debug)]
@@ -543,6 +407,7 @@ fn settle(cell: &mut Cell, lists: &[Vec<Stamp>], free: &mut Vec<u32>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::stamp::{How, Path};
     use super::*;
 
     const AT: Memory = Memory::Shared(0);

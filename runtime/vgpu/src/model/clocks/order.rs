@@ -3,7 +3,7 @@
 use super::{Clocks, Who};
 use crate::isa::Scope;
 use crate::model::clock::{Moment, Proxy};
-use crate::model::shadow::{Path, Relation, Stamp};
+use crate::model::stamp::{Path, Relation, Stamp};
 
 impl Clocks {
     /// Whether a lane knows what `lanes` did at a moment.

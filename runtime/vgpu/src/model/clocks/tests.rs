@@ -1,4 +1,4 @@
-use super::super::shadow::Memory;
+use super::super::stamp::Memory;
 use super::*;
 
 const ALL: u32 = u32::MAX;
