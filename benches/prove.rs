@@ -1,12 +1,16 @@
-//! What lowering and stage 2 cost as worlds grow: checked program to `Verified<Schedule>`.
+//! What lowering, stage 2 and the kernel cost as worlds grow: checked program to `Verified<Schedule>`, and to CUDA text.
 //!
-//! `cargo bench --bench prove` prints the time of both for each world size and way of moving, then how the time a step
-//! grows from 8 ranks on. The goals, on one core: 2 ms at 8 ranks; 0.5 s for the ring of 256 ranks with 8 thread blocks a
+//! `cargo bench --bench prove` prints the time of the first two for each world size and way of moving, then how the time a
+//! step grows from 8 ranks on, what building, rolling, proving (`rolled`) and emitting the kernel takes, and how many lines of
+//! CUDA are the program's own. The goals of lowering and stage 2, on one core: 2 ms at 8 ranks; 0.5 s for the ring of 256 ranks with 8 thread blocks a
 //! rank, and for all pairs of 64 ranks with a thread block a peer (4,096).
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use quadrille::Collective;
-use quadrille::compiler::{domain::Domain, lower, program::Program, schedule::Schedule, verify};
+use quadrille::compiler::dtype::{DType, RedOp};
+use quadrille::compiler::emit::{self, Cuda};
+use quadrille::compiler::verify::{self, Verified};
+use quadrille::compiler::{domain::Domain, kernel, lower, program::Program, schedule::Schedule};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -48,8 +52,14 @@ impl Case {
         lower::lower(&self.program, &self.domain, &self.collective.options()).expect("it can be lowered")
     }
 
-    fn prove(&self, schedule: Schedule) -> verify::Verified<Schedule> {
+    fn prove(&self, schedule: Schedule) -> Verified<Schedule> {
         verify::schedule(schedule, &self.program, &self.domain).expect("the schedule is right")
+    }
+
+    fn emit(&self, schedule: &Verified<Schedule>) -> Cuda {
+        let options = self.collective.options();
+        let kernel = kernel::build(schedule, &self.program, &options, DType::Bf16, RedOp::Sum);
+        emit::cuda(&verify::kernel(kernel, schedule).expect("the kernel is its schedule"))
     }
 }
 
@@ -78,24 +88,28 @@ fn timed<T>(body: impl FnOnce() -> T) -> (T, f64) {
 /// Prints the best times of several runs, and time a step against that of 8 ranks.
 fn growth(_: &mut Criterion) {
     println!(
-        "\n{:<24}{:>6}{:>8}{:>9}{:>10}{:>10}{:>9}{:>8}",
-        "schedule", "ranks", "blocks", "steps", "lower ms", "prove ms", "ns/step", "growth"
+        "\n{:<24}{:>6}{:>8}{:>9}{:>10}{:>10}{:>9}{:>8}{:>11}{:>7}",
+        "schedule", "ranks", "blocks", "steps", "lower ms", "prove ms", "ns/step", "growth", "kernel ms", "lines"
     );
     for row in ROWS {
         let mut least = None;
         for &ranks in row.3 {
             let case = Case::new(&row, ranks);
             let totals = case.lower().totals();
-            let (mut lower, mut prove) = (f64::INFINITY, f64::INFINITY);
+            let [mut lower, mut prove, mut emit] = [f64::INFINITY; 3];
+            let mut lines = 0;
             for _ in 0..if ranks > 64 { 5 } else { 20 } {
                 let (schedule, ms) = timed(|| case.lower());
                 lower = ms.min(lower);
-                prove = timed(|| case.prove(schedule)).1.min(prove);
+                let (schedule, ms) = timed(|| case.prove(schedule));
+                prove = ms.min(prove);
+                let (cuda, ms) = timed(|| case.emit(&schedule));
+                (emit, lines) = (ms.min(emit), cuda.body().lines().count());
             }
             let each = (lower + prove) * 1e6 / totals.steps as f64;
             let ratio = each / *least.get_or_insert(each);
             println!(
-                "{:<24}{ranks:>6}{:>8}{:>9}{lower:>10.2}{prove:>10.2}{each:>9.0}{ratio:>8.2}",
+                "{:<24}{ranks:>6}{:>8}{:>9}{lower:>10.2}{prove:>10.2}{each:>9.0}{ratio:>8.2}{emit:>11.2}{lines:>7}",
                 row.0, totals.blocks, totals.steps
             );
         }
