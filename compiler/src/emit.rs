@@ -61,6 +61,8 @@ pub struct Cuda {
     pub lines: Vec<Line>,
     /// The class of each block, by rank and block; blocks of a class share lines.
     pub classes: Vec<Vec<u32>>,
+    /// For each class, what each step of its blocks is, in the program's terms.
+    pub names: Vec<Vec<String>>,
 }
 
 /// A step's place in the text. It ends where the next begins.
@@ -70,8 +72,46 @@ pub struct Line {
     pub line: u32,
     /// What stands there, in the program's terms; empty outside steps.
     pub what: String,
-    /// The class and the index of the step in its blocks; `None` outside steps.
-    pub step: Option<(u32, u32)>,
+    /// Which steps of its blocks; `None` outside steps.
+    pub steps: Option<Steps>,
+}
+
+/// Steps of a class's blocks that one place in the text carries out: every `stride`-th from `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// The class.
+    pub class: u32,
+    /// The first one's index in the blocks' schedules.
+    pub first: u32,
+    /// How far the next one is.
+    pub stride: u32,
+    /// How many.
+    pub times: u32,
+}
+
+impl Steps {
+    /// The index of the one in iteration `I`, as a C expression.
+    fn expression(&self) -> String {
+        match self.times {
+            1 => self.first.to_string(),
+            _ => format!("{} + {} * I", self.first, self.stride),
+        }
+    }
+
+    /// The indices.
+    pub fn indices(self) -> impl Iterator<Item = u32> {
+        (0..self.times).map(move |i| self.first + i * self.stride)
+    }
+
+    /// What they are, in the program's terms, where `names` are all of the blocks' steps.
+    fn what(&self, names: &[String]) -> String {
+        let mut each = self.indices().filter_map(|step| names.get(step as usize));
+        let Some(first) = each.next() else { return String::new() };
+        match each.last() {
+            Some(last) if last != first => format!("one of {} steps, from {first} to {last}", self.times),
+            _ => first.clone(),
+        }
+    }
 }
 
 impl Cuda {
@@ -81,10 +121,12 @@ impl Cuda {
         self.lines[..after].last().map(|l| l.what.as_str()).filter(|what| !what.is_empty())
     }
 
-    /// A step of a block of the schedule, as a status record names it.
-    pub fn step(&self, at: Place, step: u32) -> Option<&Line> {
+    /// A step of a block of the schedule, as a status record names it: what it is, and its first line.
+    pub fn step(&self, at: Place, step: u32) -> Option<(&str, u32)> {
         let class = *self.classes.get(at.rank.0 as usize)?.get(at.block.0 as usize)?;
-        self.lines.iter().find(|line| line.step == Some((class, step)))
+        let carries_out = |steps: &Steps| steps.class == class && steps.indices().any(|index| index == step);
+        let line = self.lines.iter().find(|line| line.steps.as_ref().is_some_and(carries_out))?;
+        Some((self.names.get(class as usize)?.get(step as usize)?, line.line))
     }
 
     /// Thread blocks of `rank`'s launch, or where one is for all ranks, of that one: as many of each rank as the largest has.
@@ -166,6 +208,7 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
         op: kernel.op,
         lines,
         classes,
+        names: kernel.classes.iter().map(|class| body::names(kernel, class)).collect(),
     }
 }
 

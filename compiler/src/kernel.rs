@@ -13,17 +13,24 @@
 //!   reduce data[RANK][RANK] + data[(RANK + 1) % 2][RANK] -> data[RANK][RANK]    #0
 //! ```
 //!
+//! Steps that repeat with other numbers are a loop: `6 times:`, its body indented, over `I` = 0, 1, ..
+//!
 //! A *link* is a block's end of a counter: it knows the flag's address, what it counted when the last call ended, and
 //! by how much it advances a call, or a tile. Links that differ only in an advancing operand are one entry with an index
 //! `I`. A connection's credit link knows its FIFO, too: `slot 3[2]` is message 2 of link 3's.
 //!
-//! Invariant: unrolled for any rank and block, the class's steps, counters and advances are the schedule's (`rolled`).
+//! Invariants: loops are in order and apart; unrolled for any rank and block, the class's steps, counters and advances
+//! are the schedule's (`rolled`).
 
 mod classify;
 mod formula;
+mod roll;
+mod series;
 mod unroll;
 
 pub use formula::Formula;
+pub(crate) use formula::table_index;
+pub use series::Series;
 pub use unroll::Unrolled;
 
 use crate::abi::CounterKind;
@@ -88,6 +95,19 @@ pub struct Class {
     pub links: Vec<Links>,
     /// What a member does, in order.
     pub steps: Vec<KernelStep>,
+    /// Which of the steps are repeated: ascending, apart from each other.
+    pub loops: Vec<Loop>,
+}
+
+/// Steps that are repeated, with `I` = 0, 1, .. in their formulas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loop {
+    /// Index of the first step.
+    pub first: u32,
+    /// How many steps.
+    pub count: u32,
+    /// How often.
+    pub times: u32,
 }
 
 /// Which end of a counter a link is.
@@ -125,13 +145,20 @@ pub struct Links {
 pub struct KernelStep {
     /// What is done.
     pub action: KernelAction,
-    /// The statement that it serves.
-    pub statement: Option<StatementId>,
-    /// It does not carry the statement out: it brings a source, or takes away what was made.
+    /// It does not carry its operation out: it brings a source, or takes away what was made.
     pub transfer: bool,
+    /// What it serves: one a time that it is done.
+    pub origins: Vec<Origin>,
+}
+
+/// What a step serves.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The statement.
+    pub statement: Option<StatementId>,
     /// The first member's operation, for comments.
-    pub origin: Option<OpId>,
-    /// That operation's iteration, as `c = 0, hop = 1`.
+    pub op: Option<OpId>,
+    /// That operation's iteration in the program, as `c = 0, hop = 1`.
     pub iteration: String,
 }
 
@@ -139,11 +166,11 @@ pub struct KernelStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkRun {
     /// Number of the first link.
-    pub first: u32,
+    pub first: Series,
     /// How many.
     pub count: u32,
     /// The value waited for, or the number of this signal, counted from the tile's begin.
-    pub value: i32,
+    pub value: Series,
 }
 
 /// What a step does.
@@ -187,9 +214,9 @@ pub enum Operand {
         /// How it is laid out.
         protocol: Protocol,
         /// The connection's credit link.
-        link: u32,
+        link: Series,
         /// Which one of this tile, from 0.
-        number: u32,
+        number: Series,
     },
     /// Chunks of every rank's buffer, through the switch.
     Multicast {
@@ -214,6 +241,43 @@ impl Operand {
     /// Never: an operand has at least one chunk.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    fn rank(&self) -> Option<&Formula> {
+        if let Operand::Memory { rank, .. } = self { Some(rank) } else { None }
+    }
+
+    fn start(&self) -> Option<&Formula> {
+        match self {
+            Operand::Memory { start, .. } | Operand::Multicast { start, .. } => Some(start),
+            Operand::Message { .. } => None,
+        }
+    }
+
+    /// Link and number of a message.
+    fn message(&self) -> Option<(Series, Series)> {
+        if let Operand::Message { link, number, .. } = *self { Some((link, number)) } else { None }
+    }
+}
+
+impl KernelAction {
+    /// The links of a wait or signal.
+    pub fn runs(&self) -> &[LinkRun] {
+        if let KernelAction::Wait(runs) | KernelAction::Signal(runs) = self { runs } else { &[] }
+    }
+
+    /// What a move reads.
+    pub fn sources(&self) -> &[Operand] {
+        if let KernelAction::Move { sources, .. } = self { sources } else { &[] }
+    }
+
+    /// What a move stores.
+    pub fn dests(&self) -> &[Operand] {
+        if let KernelAction::Move { dests, .. } = self { dests } else { &[] }
+    }
+
+    fn size_of(&self) -> Option<&Formula> {
+        if let KernelAction::Move { size_of, .. } = self { Some(size_of) } else { None }
     }
 }
 
@@ -265,28 +329,28 @@ impl Kernel {
     /// Whether it moves through the switch.
     pub fn has_multicast(&self) -> bool {
         let mut steps = self.classes.iter().flat_map(|class| &class.steps);
-        steps.any(|step| match &step.action {
-            KernelAction::Move { sources, dests, .. } => {
-                sources.iter().chain(dests).any(|operand| matches!(operand, Operand::Multicast { .. }))
-            }
-            _ => false,
-        })
+        let through_switch = |operand: &Operand| matches!(operand, Operand::Multicast { .. });
+        steps.any(|step| step.action.sources().iter().chain(step.action.dests()).any(through_switch))
     }
 
     /// Whether a block touches a peer's user buffer, or all of them through the switch: then all ranks map each other's.
     pub fn reaches_peers(&self) -> bool {
         let ranks = self.shape.ranks;
-        let remote = |member: usize, at: Place, operand: &Operand| match operand {
+        let remote = |member: usize, at: Place, times: u32, operand: &Operand| match operand {
             Operand::Memory { buffer: Buffer::Scratch, .. } | Operand::Message { .. } => false,
-            Operand::Memory { rank, .. } => rank.evaluate(ranks, member, at, 0) != at.rank.0,
+            Operand::Memory { rank, .. } => {
+                (0..times).any(|i| rank.evaluate(ranks, member, at, i) != at.rank.0)
+            }
             Operand::Multicast { .. } => true,
         };
         self.classes.iter().any(|class| {
-            class.steps.iter().any(|step| match &step.action {
-                KernelAction::Move { sources, dests, .. } => sources.iter().chain(dests).any(|operand| {
-                    class.members.iter().enumerate().any(|(member, &at)| remote(member, at, operand))
-                }),
-                _ => false,
+            class.steps.iter().zip(0..).any(|(step, index)| {
+                let mut operands = step.action.sources().iter().chain(step.action.dests());
+                let times = class.loop_at(index).map_or(1, |around| around.times);
+                operands.any(|operand| {
+                    let mut members = class.members.iter().enumerate();
+                    members.any(|(member, &at)| remote(member, at, times, operand))
+                })
             })
         })
     }
@@ -302,6 +366,42 @@ impl Class {
     /// How many links a member has.
     pub fn link_count(&self) -> u32 {
         self.links.iter().map(|links| links.count).sum()
+    }
+
+    /// What a link counts.
+    pub fn kind(&self, link: i32) -> CounterKind {
+        let has = |group: &&Links| (group.first..group.first + group.count).contains(&(link as u32));
+        self.links.iter().find(has).map_or(CounterKind::Data, |group| group.kind)
+    }
+
+    /// The loop that the step with this index is in.
+    pub fn loop_at(&self, step: u32) -> Option<&Loop> {
+        let after = self.loops.partition_point(|around| around.first <= step);
+        self.loops[..after].last().filter(|around| step - around.first < around.count)
+    }
+
+    /// What a member does one after the other: indices of steps, each with its iteration. `None` where loops are not
+    /// within the steps, in order and apart.
+    pub fn order(&self) -> Option<Vec<(usize, u32)>> {
+        let (mut order, mut done) = (Vec::new(), 0);
+        for around in &self.loops {
+            let (first, end) = (around.first as usize, around.first as usize + around.count as usize);
+            if first < done || end > self.steps.len() {
+                return None;
+            }
+            order.extend((done..first).map(|step| (step, 0)));
+            order.extend((0..around.times).flat_map(|i| (first..end).map(move |step| (step, i))));
+            done = end;
+        }
+        order.extend((done..self.steps.len()).map(|step| (step, 0)));
+        Some(order)
+    }
+}
+
+impl KernelStep {
+    /// What it serves when it is done for the `i`-th time.
+    pub fn origin(&self, i: u32) -> Option<&Origin> {
+        self.origins.get(i as usize)
     }
 }
 
@@ -330,13 +430,19 @@ impl fmt::Display for Kernel {
             for links in &class.links {
                 formulas.links(f, links)?;
             }
-            for step in &class.steps {
-                f.write_str("  ")?;
+            for (step, index) in class.steps.iter().zip(0..) {
+                let around = class.loop_at(index);
+                if let Some(Loop { times, .. }) = around.filter(|around| around.first == index) {
+                    writeln!(f, "  {times} times:")?;
+                }
+                f.write_str(if around.is_some() { "    " } else { "  " })?;
                 formulas.action(f, &step.action)?;
-                match step.origin {
-                    Some(op) if step.transfer => writeln!(f, "    of {op}")?,
-                    Some(op) => writeln!(f, "    {op}")?,
-                    None => writeln!(f)?,
+                let of = if step.transfer { "of " } else { "" };
+                let op = |origin: Option<&Origin>| origin.and_then(|origin| origin.op);
+                match (op(step.origins.first()), op(step.origins.last())) {
+                    (Some(first), Some(last)) if first != last => writeln!(f, "    {of}{first}..{last}")?,
+                    (Some(op), _) => writeln!(f, "    {of}{op}")?,
+                    (None, _) => writeln!(f)?,
                 }
             }
         }
@@ -373,9 +479,11 @@ impl Formulas {
     fn runs(&self, f: &mut fmt::Formatter<'_>, runs: &[LinkRun], sign: &str) -> fmt::Result {
         for (i, run) in runs.iter().enumerate() {
             let comma = if i > 0 { ", " } else { "" };
-            match run.count {
-                1 => write!(f, "{comma}{} {sign} {}", run.first, run.value)?,
-                n => write!(f, "{comma}{}..{} {sign} {}", run.first, run.first + n, run.value)?,
+            let LinkRun { first, count, value } = run;
+            match (count, first.by) {
+                (1, _) => write!(f, "{comma}{first} {sign} {value}")?,
+                (_, 0) => write!(f, "{comma}{first}..{} {sign} {value}", first.start + *count as i32)?,
+                _ => write!(f, "{comma}{count} from {first} {sign} {value}")?,
             }
         }
         Ok(())

@@ -73,6 +73,7 @@ impl Communicator {
             op: RedOp::Sum,
             lines: Vec::new(),
             classes: Vec::new(),
+            names: Vec::new(),
         };
         let (loaded, times) = cache.compile(&mut *state.gpus, name.to_owned(), shape, false, cuda)?;
         Ok((self.kernel(loaded), times))

@@ -1,6 +1,7 @@
 //! When calls did what by the virtual clock, in the program's terms: steps of the schedule instead of lines.
 
 use crate::kernel::Loaded;
+use quadrille_compiler::emit::Steps;
 use quadrille_compiler::ids::{Place, Rank, ThreadBlock};
 use quadrille_vgpu::{LinkUse, Message, Picoseconds, SourceLine, Timing};
 use std::ffi::OsStr;
@@ -75,6 +76,24 @@ impl Loaded {
     }
 }
 
+/// Which iterations of its kernel's loops a block has come to.
+#[derive(Default)]
+struct Loops {
+    /// The step that was last.
+    last: Option<u32>,
+}
+
+impl Loops {
+    /// Which of the steps at a place is the next one: the first that comes after the last step, or where there is none, as
+    /// in another tile, the first one.
+    fn step(&mut self, at: Steps) -> u32 {
+        let after = self.last.and_then(|last| at.indices().find(|&step| step > last));
+        let step = after.or(at.indices().next()).unwrap_or(at.first);
+        self.last = Some(step);
+        step
+    }
+}
+
 impl Timeline {
     /// Of launches with these programs, in the order of their numbers from `first` on.
     pub(crate) fn new(timing: Timing, first: usize, programs: &[(Rank, Arc<Loaded>)]) -> Timeline {
@@ -84,11 +103,15 @@ impl Timeline {
             let launch = times.launch.saturating_sub(first);
             let Some((rank, program)) = programs.get(launch) else { continue };
             let mut steps: Vec<StepTimes> = Vec::new();
+            let mut loops = Loops::default();
             for span in &times.spans {
                 let Some(line) = program.cuda.lines.get(span.label as usize) else { continue };
-                let Some((_, step)) = line.step else { continue };
-                let (start, end) = (span.start, span.end.min(times.end));
-                steps.push(StepTimes { step, what: line.what.clone(), start, end });
+                let Some(found) = line.steps else { continue };
+                let step = loops.step(found);
+                let name =
+                    program.cuda.names.get(found.class as usize).and_then(|names| names.get(step as usize));
+                let what = name.unwrap_or(&line.what).clone();
+                steps.push(StepTimes { step, what, start: span.start, end: span.end.min(times.end) });
             }
             for i in 1..steps.len() {
                 steps[i - 1].end = steps[i].start;

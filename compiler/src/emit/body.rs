@@ -3,10 +3,13 @@
 use super::doubt::Doubt;
 use super::movement::movement;
 use super::tables::{Tables, constant, dispatch};
-use super::{Line, c_name, entry};
+use super::{Line, Steps, c_name, entry};
 use crate::abi::CounterKind;
 use crate::dtype::{DType, RedOp};
-use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Operand};
+use crate::ids::Place;
+use crate::kernel::{
+    Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Loop, Operand, Origin, Series,
+};
 use crate::options::Protocol;
 use crate::scaling::Scaling;
 
@@ -60,24 +63,35 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     let indent = if one_class { "  " } else { "      " };
     let mut lines = Vec::new();
     for (i, (branch, class)) in branches.iter().zip(&kernel.classes).enumerate() {
-        let members: Vec<String> = class.members.iter().map(|m| m.to_string()).collect();
         if !one_class {
             text.push_str(&format!("    case {i}: {{\n"));
         }
-        text.push_str(&format!("{indent}// {}\n", members.join(" ")));
+        text.push_str(&format!("{indent}// {}\n", blocks_of(class)));
         let mut at = first_line + text.lines().count() as u32;
-        for Part { step, what, code } in branch {
-            lines.push(Line { line: at, what: what.clone(), step: step.map(|step| (i as u32, step)) });
+        for Part { steps, what, code } in branch {
+            let steps = steps.map(|steps| Steps { class: i as u32, ..steps });
+            lines.push(Line { line: at, what: what.clone(), steps });
             for line in code.lines() {
                 at += 1;
                 text.push_str(&format!("{indent}{line}\n"));
             }
         }
-        lines.push(Line { line: at, what: String::new(), step: None });
+        lines.push(Line { line: at, what: String::new(), steps: None });
         text.push_str(if one_class { "" } else { "      break;\n    }\n" });
     }
     text.push_str(if one_class { "}\n" } else { "  }\n}\n" });
     (text, lines)
+}
+
+/// Which blocks a class has; of many the first and the last.
+fn blocks_of(class: &Class) -> String {
+    let names = |members: &[Place]| members.iter().map(Place::to_string).collect::<Vec<_>>().join(" ");
+    match class.members.as_slice() {
+        [first, second, .., last] if class.members.len() > 8 => {
+            format!("{first} {second} .. {last}: {} blocks", class.members.len())
+        }
+        few => names(few),
+    }
 }
 
 fn namespace(kernel: &Kernel) -> String {
@@ -135,16 +149,16 @@ fn tiles(kernel: &Kernel) -> String {
 
 /// A step's code, or what stands around the steps.
 struct Part {
-    /// Index of the step.
-    step: Option<u32>,
-    /// What it is, in the program's terms.
+    /// Which steps of the schedule; the class is not known yet.
+    steps: Option<Steps>,
+    /// What they are, in the program's terms.
     what: String,
     code: String,
 }
 
 /// The code of a class.
 fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
-    let around = |code: String| Part { step: None, what: String::new(), code };
+    let around = |code: String| Part { steps: None, what: String::new(), code };
     let mut parts = Vec::new();
     if !class.links.is_empty() {
         // No barrier: a link is of one thread alone, which opens, uses and closes it. But all threads look where a FIFO is.
@@ -162,12 +176,29 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
     if kernel.tile.is_some() {
         parts.push(around("for (u64 TILE = 0; TILE < chunks.tiles(); ++TILE) {\n".to_owned()));
     }
-    for (i, (step, doubt)) in class.steps.iter().zip(&doubts).enumerate() {
-        let (what, mut code) = code(kernel, class, i, (step, *doubt), tables);
-        if kernel.tile.is_some() {
-            code = code.lines().map(|line| format!("  {line}\n")).collect();
+    let (names, mut done) = (names(kernel, class), 0);
+    for (index, (step, doubt)) in class.steps.iter().zip(&doubts).enumerate() {
+        let within = class.loop_at(index as u32);
+        let begins = within.filter(|within| within.first as usize == index);
+        let indent = usize::from(kernel.tile.is_some());
+        if let Some(Loop { times, .. }) = begins {
+            let head = format!("#pragma unroll 1\nfor (int I = 0; I < {times}; ++I) {{\n");
+            parts.push(around(indented(&head, indent)));
         }
-        parts.push(Part { step: Some(i as u32), what, code });
+        let steps = match within {
+            Some(within) => Steps { class: 0, first: done, stride: within.count, times: within.times },
+            None => Steps { class: 0, first: done, stride: 1, times: 1 },
+        };
+        let at =
+            At { number: steps.expression(), last: steps.times == 1 && done as usize + 1 == names.len() };
+        let code = code(kernel, class, (&at, step, *doubt), tables);
+        let code = indented(&code, indent + usize::from(within.is_some()));
+        parts.push(Part { what: steps.what(&names), steps: Some(steps), code });
+        done += 1;
+        if let Some(within) = within.filter(|within| (within.first + within.count) as usize == index + 1) {
+            parts.push(around(indented("}\n", indent)));
+            done += within.count * (within.times - 1);
+        }
     }
     if kernel.tile.is_some() {
         parts.push(around("}\n".to_owned()));
@@ -185,9 +216,10 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
 /// Whether all threads meet before any of them looks where a FIFO of others is: at a first wait, or in comparing calls.
 fn meets_first(class: &Class) -> bool {
     match class.steps.first().map(|step| &step.action) {
-        Some(KernelAction::Wait(_)) => class.steps.len() > 1,
+        Some(KernelAction::Wait(_)) => class.steps.len() > 1 || !class.loops.is_empty(),
         Some(KernelAction::Move { sources, dests, .. }) => {
-            let first = |operand: &Operand| matches!(operand, Operand::Message { number: 0, .. });
+            let first =
+                |operand: &Operand| matches!(operand, Operand::Message { number, .. } if number.is_zero());
             let stores = |operand: &Operand| matches!(operand, Operand::Message { .. });
             sources.iter().any(first) && !dests.iter().any(stores)
         }
@@ -233,56 +265,90 @@ pub(super) fn c_protocol(protocol: Protocol) -> &'static str {
     }
 }
 
-/// The statement that a step belongs to: its own, else that of the next move, else of the last.
-fn belongs<'k>(kernel: &'k Kernel, class: &Class, step: usize) -> Option<&'k str> {
-    let statement = |s: &KernelStep| s.statement.map(|id| kernel.statements[id.0 as usize].as_str());
-    class.steps[step..].iter().find_map(statement)
+/// The thread that a link is of, as a C expression.
+pub(super) fn thread_of(link: Series, threads: u32) -> String {
+    match link.by {
+        0 => (link.start as u32 % threads).to_string(),
+        _ => format!("({link}) % THREADS"),
+    }
+}
+
+/// What each step of a class's blocks is, in the program's terms. A wait is named by the statement of the next move.
+pub(super) fn names(kernel: &Kernel, class: &Class) -> Vec<String> {
+    let mut ahead: Option<&str> = None;
+    let order = class.order().unwrap_or_default();
+    let names = order.into_iter().rev().map(|(step, i)| {
+        let step = &class.steps[step];
+        let statement = step.origin(i).and_then(|origin| origin.statement);
+        ahead = statement.map(|id| kernel.statements[id.0 as usize].as_str()).or(ahead);
+        match (&step.action, ahead) {
+            (KernelAction::Wait(_), Some(statement)) => format!("the wait before {statement}"),
+            (KernelAction::Wait(_), None) => "the wait for peers at the end of the call".to_owned(),
+            (KernelAction::Signal(_), _) => "a signal".to_owned(),
+            (KernelAction::BlockSync, _) => "a block-wide barrier".to_owned(),
+            (KernelAction::Move { .. }, statement) => statement.unwrap_or("a move").to_owned(),
+        }
+    });
+    let mut names: Vec<String> = names.collect();
+    names.reverse();
+    names
+}
+
+/// Where a step stands.
+struct At {
+    /// Its number in the schedule, as a C expression.
+    number: String,
+    /// Nothing follows.
+    last: bool,
 }
 
 fn code(
     kernel: &Kernel,
     class: &Class,
-    index: usize,
-    (step, doubt): (&KernelStep, Doubt),
+    (at, step, doubt): (&At, &KernelStep, Doubt),
     tables: &mut Tables,
-) -> (String, String) {
-    let ahead = belongs(kernel, class, index);
+) -> String {
     match &step.action {
-        KernelAction::Wait(runs) => {
-            let what = match ahead {
-                Some(statement) => format!("the wait before {statement}"),
-                None => "the wait for peers at the end of the call".to_owned(),
-            };
-            (what, wait(kernel, class, (index, doubt), runs))
-        }
+        KernelAction::Wait(runs) => wait(kernel, class, (at, doubt), runs),
         KernelAction::Signal(runs) => {
             let (once, tile) = per_tile(kernel);
             let signals = runs.iter().map(|run| {
-                let (first, count, value) = (run.first, run.count, run.value);
-                let first_thread = first % kernel.threads;
-                match kind_of(class, run.first) {
+                let LinkRun { first, count, value } = run;
+                let first_thread = thread_of(*first, kernel.threads);
+                match class.kind(first.start) {
                     CounterKind::Start => {
                         format!("{once}signal_start(p, links, {first}, {count}, {first_thread});\n")
                     }
                     _ => format!("signal_data(links, {first}, {count}, {value}, {first_thread}{tile});\n"),
                 }
             });
-            ("a signal".to_owned(), doubt.unless_failed(&signals.collect::<String>()))
+            doubt.unless_failed(&signals.collect::<String>())
         }
         KernelAction::BlockSync => {
-            let meet = if doubt.pending { "if (leave(failed)) return;\n" } else { "block_sync();\n" };
-            ("a block-wide barrier".to_owned(), meet.to_owned())
+            if doubt.pending { "if (leave(failed)) return;\n" } else { "block_sync();\n" }.to_owned()
         }
         KernelAction::Move { .. } => {
-            let statement = ahead.unwrap_or("a move");
-            let comment = match (step.iteration.is_empty(), class.members.as_slice()) {
-                (true, _) => statement.to_owned(),
-                (false, [_]) => format!("{statement}  {}", step.iteration),
-                (false, many) => format!("{statement}  on {}: {}", many[0], step.iteration),
-            };
-            let code = format!("// {comment}\n{}", movement(kernel, index, (step, doubt), tables));
-            (statement.to_owned(), code)
+            let comment = comment(kernel, class, step);
+            format!("// {comment}\n{}", movement(kernel, &at.number, (step, doubt), tables))
         }
+    }
+}
+
+/// The statement of a move, and for which iterations of the program it is done.
+fn comment(kernel: &Kernel, class: &Class, step: &KernelStep) -> String {
+    let first = step.origins.first();
+    let statement = first.and_then(|origin| origin.statement);
+    let statement = statement.map_or("a move", |id| kernel.statements[id.0 as usize].as_str());
+    let [first, last] =
+        [first, step.origins.last()].map(|origin| origin.map_or("", |origin: &Origin| &origin.iteration));
+    let iterations = match (first, last) {
+        ("", _) => return statement.to_owned(),
+        (first, last) if first == last => first.to_owned(),
+        (first, last) => format!("{first} .. {last}"),
+    };
+    match class.members.as_slice() {
+        [_] => format!("{statement}  {iterations}"),
+        many => format!("{statement}  on {}: {iterations}", many[0]),
     }
 }
 
@@ -331,11 +397,6 @@ fn scaled_operators(kernel: &Kernel) -> String {
     scalings(kernel).iter().enumerate().map(define).collect()
 }
 
-fn kind_of(class: &Class, link: u32) -> CounterKind {
-    let group = class.links.iter().find(|g| (g.first..g.first + g.count).contains(&link));
-    group.map_or(CounterKind::Data, |g| g.kind)
-}
-
 /// What stands before what is done once a call, and the argument of what is done for a tile.
 fn per_tile(kernel: &Kernel) -> (&'static str, &'static str) {
     match kernel.tile {
@@ -344,12 +405,13 @@ fn per_tile(kernel: &Kernel) -> (&'static str, &'static str) {
     }
 }
 
-fn wait(kernel: &Kernel, class: &Class, (step, doubt): (usize, Doubt), runs: &[LinkRun]) -> String {
+fn wait(kernel: &Kernel, class: &Class, (at, doubt): (&At, Doubt), runs: &[LinkRun]) -> String {
     let (once, tile) = per_tile(kernel);
+    let step = &at.number;
     let poll = |run: &LinkRun| {
-        let (first, count, value) = (run.first, run.count, run.value);
-        let first_thread = first % kernel.threads;
-        match kind_of(class, first) {
+        let LinkRun { first, count, value } = run;
+        let first_thread = thread_of(*first, kernel.threads);
+        match class.kind(first.start) {
             CounterKind::Start => {
                 (once, format!("poll_start(p, self, links, {first}, {count}, {step}, {first_thread})"))
             }
@@ -360,7 +422,7 @@ fn wait(kernel: &Kernel, class: &Class, (step, doubt): (usize, Doubt), runs: &[L
         }
     };
     // The kernel ends when all threads have, those that waited, too. Who has given up does not count what it never saw.
-    let last = step + 1 == class.steps.len() && kernel.tile.is_none();
+    let last = at.last && kernel.tile.is_none();
     let leave = |failed: &str| match last {
         true => format!("if ({failed}) return;\n"),
         false => format!("if (leave({failed})) return;\n"),
@@ -377,6 +439,9 @@ fn wait(kernel: &Kernel, class: &Class, (step, doubt): (usize, Doubt), runs: &[L
 
 /// Statements as one.
 pub(super) fn braced(code: &str) -> String {
-    let lines: String = code.lines().map(|line| format!("  {line}\n")).collect();
-    format!("{{\n{lines}}}\n")
+    format!("{{\n{}}}\n", indented(code, 1))
+}
+
+fn indented(code: &str, levels: usize) -> String {
+    code.lines().map(|line| format!("{}{line}\n", "  ".repeat(levels))).collect()
 }

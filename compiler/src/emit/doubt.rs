@@ -22,16 +22,23 @@ impl Doubt {
     pub(super) fn of(kernel: &Kernel, class: &Class) -> Vec<Doubt> {
         let possible = Doubt::possible(class);
         let uneven = class.steps.iter().any(|step| awaits(step, Protocol::Ll));
+        let after = |pending: bool, step: &KernelStep| match step.action {
+            KernelAction::Wait(_) | KernelAction::BlockSync => false,
+            _ => pending || awaits_lines(step),
+        };
         let run = |mut pending: bool| -> Vec<Doubt> {
-            let first = Doubt { possible, pending, uneven };
-            let after = class.steps.iter().map(|step| {
-                pending = match step.action {
-                    KernelAction::Wait(_) | KernelAction::BlockSync => false,
-                    _ => pending || awaits_lines(step),
-                };
-                Doubt { pending, ..first }
-            });
-            [first].into_iter().chain(after).collect()
+            let mut doubts = Vec::new();
+            for (step, index) in class.steps.iter().zip(0..) {
+                if let Some(around) = class.loop_at(index).filter(|around| around.first == index) {
+                    // Iterations follow each other.
+                    let body = &class.steps[around.first as usize..][..around.count as usize];
+                    pending |= body.iter().fold(pending, after);
+                }
+                doubts.push(Doubt { possible, pending, uneven });
+                pending = after(pending, step);
+            }
+            doubts.push(Doubt { possible, pending, uneven });
+            doubts
         };
         let once = run(false);
         match once.last() {
@@ -61,6 +68,67 @@ fn awaits_lines(step: &KernelStep) -> bool {
 }
 
 fn awaits(step: &KernelStep, by: Protocol) -> bool {
-    let KernelAction::Move { sources, .. } = &step.action else { return false };
-    sources.iter().any(|source| matches!(source, Operand::Message { protocol, .. } if *protocol == by))
+    step.action
+        .sources()
+        .iter()
+        .any(|source| matches!(source, Operand::Message { protocol, .. } if *protocol == by))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::{DType, RedOp};
+    use crate::ids::Place;
+    use crate::kernel::{Formula, Loop, Series};
+    use crate::kind::{Kind, Shape};
+    use crate::scaling::Scaling;
+    use crate::widths::Widths;
+
+    fn kernel(class: Class) -> Kernel {
+        Kernel {
+            name: String::new(),
+            shape: Shape::new(Kind::AllGather, 2, 1),
+            block_cap: 1,
+            dtype: DType::F32,
+            op: RedOp::Sum,
+            threads: 32,
+            unroll: None,
+            tile: None,
+            slots: 8,
+            instances: 1,
+            one_launch: false,
+            widths: Widths::default(),
+            grid: vec![1, 1],
+            classes: vec![class],
+            divisible: false,
+            statements: Vec::new(),
+        }
+    }
+
+    /// What a line's failure leaves in doubt lasts until the block meets: into the next iteration, too.
+    #[test]
+    fn doubt_goes_on_in_the_next_iteration() {
+        let line = Operand::Message {
+            protocol: Protocol::Ll,
+            link: Series::constant(0),
+            number: Series::constant(0),
+        };
+        let reads = KernelAction::Move {
+            sources: vec![line],
+            dests: Vec::new(),
+            size_of: Formula::Constant { value: 0, index: 0 },
+            scaling: Scaling::default(),
+        };
+        let [sync, signal, read] = [KernelAction::BlockSync, KernelAction::Signal(Vec::new()), reads]
+            .map(|action| KernelStep { action, transfer: false, origins: Vec::new() });
+        let pending = |steps: Vec<KernelStep>, loops: Vec<Loop>| -> Vec<bool> {
+            let class = Class { members: vec![Place::default()], links: Vec::new(), steps, loops };
+            Doubt::of(&kernel(class.clone()), &class).into_iter().map(|doubt| doubt.pending).collect()
+        };
+        let straight = vec![sync.clone(), signal.clone(), read.clone(), sync.clone()];
+        assert_eq!(pending(straight.clone(), Vec::new()), [false, false, false, true, false]);
+        let around = |first, count| vec![Loop { first, count, times: 3 }];
+        assert_eq!(pending(straight.clone(), around(1, 2)), [false, true, true, true, false]);
+        assert_eq!(pending(straight, around(0, 3)), [true, false, false, true, false]);
+    }
 }

@@ -1,17 +1,17 @@
 //! The code of a move: through memory and announced slots, or through lines with flags.
 
-use super::body::{c_protocol, operator};
+use super::body::{c_protocol, operator, thread_of};
 use super::doubt::Doubt;
 use super::tables::Tables;
 use crate::ids::Buffer;
-use crate::kernel::{Formula, Kernel, KernelAction, KernelStep, Operand};
+use crate::kernel::{Formula, Kernel, KernelAction, KernelStep, Operand, Series};
 use crate::options::Protocol;
 use crate::scaling::Scaling;
 
-/// The code of step `index`, if it is a move.
+/// The code of a step, if it is a move; `number` is the step's in the schedule, as a C expression.
 pub(super) fn movement(
     kernel: &Kernel,
-    index: usize,
+    number: &str,
     (step, doubt): (&KernelStep, Doubt),
     tables: &mut Tables,
 ) -> String {
@@ -27,7 +27,7 @@ pub(super) fn movement(
         Some((protocol, ..)) => {
             let code = through_lines(kernel, protocol, (sources, dests), size_of, scaling, tables);
             match sources.iter().any(|source| message(source).is_some()) {
-                true => format!("failed = give_up(p, self, {index}, {});\n", code.trim_end_matches(";\n")),
+                true => format!("failed = give_up(p, self, {number}, {});\n", code.trim_end_matches(";\n")),
                 false => code,
             }
         }
@@ -42,20 +42,20 @@ pub(super) fn movement(
         Some((Protocol::Ll128, ..)) if doubt.pending && doubt.uneven => "failed = __any_sync(~0u, failed);\n",
         _ => "",
     };
-    compared(kernel.threads, sources, (index, doubt)) + agreed + &code
+    compared(kernel.threads, sources, (number, doubt)) + agreed + &code
 }
 
 /// Protocol and link of the messages that are the first of their connection in a call: its hash goes along.
-fn first(operands: &[Operand]) -> impl Iterator<Item = (Protocol, u32)> {
-    let messages = operands.iter().filter_map(message).filter(|(.., number)| *number == 0);
+fn first(operands: &[Operand]) -> impl Iterator<Item = (Protocol, Series)> {
+    let messages = operands.iter().filter_map(message).filter(|(.., number)| number.is_zero());
     messages.map(|(protocol, link, _)| (protocol, link))
 }
 
 /// The hashes of those that are read are compared.
-fn compared(threads: u32, sources: &[Operand], (step, doubt): (usize, Doubt)) -> String {
+fn compared(threads: u32, sources: &[Operand], (step, doubt): (&str, Doubt)) -> String {
     let comparisons: String = first(sources)
         .map(|(protocol, link)| {
-            let (protocol, thread) = (c_protocol(protocol), link % threads);
+            let (protocol, thread) = (c_protocol(protocol), thread_of(link, threads));
             format!("  failed |= another_call<{protocol}>(p, self, links[{link}], {step}, {thread});\n")
         })
         .collect();
@@ -67,7 +67,7 @@ fn compared(threads: u32, sources: &[Operand], (step, doubt): (usize, Doubt)) ->
 }
 
 /// Protocol, link and number of a message.
-fn message(operand: &Operand) -> Option<(Protocol, u32, u32)> {
+fn message(operand: &Operand) -> Option<(Protocol, Series, Series)> {
     match *operand {
         Operand::Memory { .. } | Operand::Multicast { .. } => None,
         Operand::Message { protocol, link, number } => Some((protocol, link, number)),

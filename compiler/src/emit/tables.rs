@@ -1,6 +1,6 @@
 //! Constant tables: which class a block is in, and operands that no formula fits.
 
-use crate::kernel::{Formula, Kernel};
+use crate::kernel::{Formula, Kernel, table_index};
 use std::fmt::Write;
 
 /// The tables of a kernel, in the order they are first named.
@@ -16,13 +16,13 @@ impl Tables {
 
     /// The formula as a C expression; a table of values becomes a named one.
     pub(super) fn expression(&mut self, formula: &Formula) -> String {
-        let Formula::Table(values) = formula else { return formula.text(self.ranks) };
+        let Formula::Table { values, each } = formula else { return formula.text(self.ranks) };
         let known = self.values.iter().position(|t| t == values);
         let index = known.unwrap_or_else(|| {
             self.values.push(values.clone());
             self.values.len() - 1
         });
-        format!("TABLE_{index}[MEMBER]")
+        format!("TABLE_{index}[{}]", table_index(*each))
     }
 
     /// Whether any table is named.

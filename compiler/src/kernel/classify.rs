@@ -1,6 +1,6 @@
 //! Sorts blocks into classes and fits formulas to their operands.
 
-use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Operand};
+use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Operand, Origin, Series, roll};
 use crate::abi::CounterKind;
 use crate::ids::{Buffer, Place};
 use crate::options::Protocol;
@@ -164,6 +164,7 @@ fn class(
         let operands = |side: fn(&Step) -> &[schedule::Operand], shapes: &[OperandShape]| {
             let operand = |(k, operand): (usize, &OperandShape)| match *operand {
                 OperandShape::Message { protocol, link, number } => {
+                    let [link, number] = [link, number].map(Series::constant);
                     Operand::Message { protocol, link, number }
                 }
                 OperandShape::Multicast { buffer, len } => {
@@ -194,17 +195,17 @@ fn class(
                 scaling: scaling.clone(),
             },
         };
-        let origin = members.first().and_then(|m| m.block.steps[i].origin);
-        let iteration = origin.map(|op| program.trails.describe(program.ops[op.0 as usize].trail));
-        KernelStep {
-            action,
-            statement: origin.map(|op| program.ops[op.0 as usize].statement),
-            transfer: *transfer,
-            origin,
+        let op = members.first().and_then(|m| m.block.steps[i].origin);
+        let iteration = op.map(|op| program.trails.describe(program.ops[op.0 as usize].trail));
+        let origin = Origin {
+            statement: op.map(|op| program.ops[op.0 as usize].statement),
+            op,
             iteration: iteration.unwrap_or_default(),
-        }
+        };
+        KernelStep { action, transfer: *transfer, origins: vec![origin] }
     });
-    Class { steps: steps.collect(), members: places, links }
+    let class = Class { steps: steps.collect(), members: places, links, loops: Vec::new() };
+    roll::roll(class, shape.ranks, program.in_flight.is_some())
 }
 
 /// A chunk that has the size of the first chunk moved.
@@ -251,15 +252,18 @@ fn gather(links: Vec<Links>, ranks: u32) -> Vec<Links> {
 /// Joins neighbouring links of one kind with the same value.
 fn runs(links: &[(u32, i32)], kinds: &[(End, CounterKind, u32)]) -> Vec<LinkRun> {
     let mut runs: Vec<LinkRun> = Vec::new();
-    let kind = |link: u32| kinds[link as usize].1;
+    let kind = |link: i32| kinds[link as usize].1;
     for &(link, value) in links {
+        let (first, value) = (Series::constant(link), Series { start: value, by: 0 });
         match runs.last_mut() {
             Some(run)
-                if run.value == value && run.first + run.count == link && kind(run.first) == kind(link) =>
+                if run.value == value
+                    && run.first.start + run.count as i32 == first.start
+                    && kind(run.first.start) == kind(first.start) =>
             {
                 run.count += 1;
             }
-            _ => runs.push(LinkRun { first: link, count: 1, value }),
+            _ => runs.push(LinkRun { first, count: 1, value }),
         }
     }
     runs

@@ -1,4 +1,4 @@
-//! Operands as formulas over RANK, BLOCK and the index of a link.
+//! Operands as formulas over RANK, BLOCK and the index of a link or iteration.
 
 use crate::ids::Place;
 
@@ -11,7 +11,7 @@ pub enum Formula {
         rank: u32,
         /// Coefficient of BLOCK.
         block: u32,
-        /// Coefficient of the link's index.
+        /// Coefficient of the index.
         index: u32,
         /// Constant term.
         add: u32,
@@ -20,11 +20,11 @@ pub enum Formula {
         /// Term after the modulus.
         offset: u32,
     },
-    /// The same for every member, plus the link's index.
+    /// The same for every member, plus the index.
     Constant {
         /// The value for index 0.
         value: u32,
-        /// Coefficient of the link's index.
+        /// Coefficient of the index.
         index: u32,
     },
     /// BLOCK plus a constant.
@@ -32,12 +32,17 @@ pub enum Formula {
         /// The constant; may be negative.
         add: i32,
     },
-    /// One value a member, by its index in the class.
-    Table(Vec<u32>),
+    /// `each` values a member, by its index in the class and the index.
+    Table {
+        /// The values, those of a member together.
+        values: Vec<u32>,
+        /// How many a member has; 1 where they do not depend on the index.
+        each: u32,
+    },
 }
 
 impl Formula {
-    /// The value for a member of a class and a link's index.
+    /// The value for a member of a class and the index of a link or iteration.
     pub fn evaluate(&self, ranks: u32, member: usize, at: Place, i: u32) -> u32 {
         match self {
             Formula::Modular { rank, block, index, add, scale, offset } => {
@@ -48,7 +53,11 @@ impl Formula {
             }
             Formula::Constant { value, index } => value + index * i,
             Formula::Block { add } => at.block.0.wrapping_add_signed(*add),
-            Formula::Table(values) => values.get(member).copied().unwrap_or(u32::MAX),
+            Formula::Table { values, each } => {
+                let i = if *each > 1 { i } else { 0 };
+                let at = (i < *each).then(|| member * *each as usize + i as usize);
+                at.and_then(|at| values.get(at)).copied().unwrap_or(u32::MAX)
+            }
         }
     }
 
@@ -70,7 +79,7 @@ impl Formula {
                 let units: Vec<u32> = values.iter().map(|v| v / unit).collect();
                 if aligned { fit_modular(ranks, members, &units, unit, offset) } else { None }
             })
-            .unwrap_or_else(|| Formula::Table(values.to_vec()))
+            .unwrap_or_else(|| Formula::Table { values: values.to_vec(), each: 1 })
     }
 
     /// This formula for indices 0, 1, .. if `other` is what it gives for index `i` >= 1; the coefficient must be the
@@ -150,12 +159,17 @@ impl Formula {
             Formula::Block { add: 0 } => "BLOCK".to_owned(),
             Formula::Block { add } if *add < 0 => format!("BLOCK - {}", add.unsigned_abs()),
             Formula::Block { add } => format!("BLOCK + {add}"),
-            Formula::Table(values) => {
+            Formula::Table { values, each } => {
                 let values: Vec<_> = values.iter().map(u32::to_string).collect();
-                format!("{{{}}}[MEMBER]", values.join(", "))
+                format!("{{{}}}[{}]", values.join(", "), table_index(*each))
             }
         }
     }
+}
+
+/// Where in a table a member's value lies.
+pub(crate) fn table_index(each: u32) -> String {
+    if each > 1 { format!("MEMBER * {each} + I") } else { "MEMBER".to_owned() }
 }
 
 fn follows_block(members: &[Place], values: &[u32], add: i64) -> bool {

@@ -27,7 +27,7 @@ impl Kernel {
         self.classes.iter().find_map(|class| class.members.binary_search(&at).ok().map(|i| (class, i)))
     }
 
-    /// Unrolls the kernel for one block of one rank; `None` if no class has it.
+    /// Unrolls the kernel for one block of one rank; `None` if no class has it, or its loops or links are not there.
     pub fn unroll(&self, at: Place) -> Option<Unrolled> {
         let (class, member) = self.member(at)?;
         let ranks = self.shape.ranks;
@@ -50,30 +50,35 @@ impl Kernel {
                 links.push((counter, group.end, group.advance));
             }
         }
-        let arrivals = |runs: &[LinkRun]| -> Option<Vec<Arrival>> {
-            let each =
-                runs.iter().flat_map(|run| (run.first..run.first + run.count).map(|link| (link, run.value)));
-            each.map(|(link, value)| Some(Arrival { counter: links.get(link as usize)?.0, value })).collect()
+        let arrivals = |runs: &[LinkRun], i: u32| -> Option<Vec<Arrival>> {
+            let mut all = Vec::new();
+            for LinkRun { first, count, value } in runs {
+                let first = first.index(i)? as usize;
+                let links = links.get(first..first + *count as usize)?;
+                all.extend(links.iter().map(|link| Arrival { counter: link.0, value: value.at(i) }));
+            }
+            Some(all)
         };
-        let operands = |operands: &[Operand]| -> Option<Vec<schedule::Operand>> {
+        let operands = |operands: &[Operand], i: u32| -> Option<Vec<schedule::Operand>> {
             let operand = |operand: &Operand| match operand {
                 Operand::Memory { buffer, rank, start, len } => Some(schedule::Operand::Memory(Slice {
                     buffer: *buffer,
-                    rank: Rank(rank.evaluate(ranks, member, at, 0)),
-                    start: start.evaluate(ranks, member, at, 0),
+                    rank: Rank(rank.evaluate(ranks, member, at, i)),
+                    start: start.evaluate(ranks, member, at, i),
                     len: *len,
                 })),
                 Operand::Multicast { buffer, start, len } => Some(schedule::Operand::Multicast(Multicast {
                     buffer: *buffer,
-                    start: start.evaluate(ranks, member, at, 0),
+                    start: start.evaluate(ranks, member, at, i),
                     len: *len,
                     ranks,
                 })),
                 Operand::Message { protocol, link, number } => {
-                    let credit = links.get(*link as usize)?.0;
+                    let credit = links.get(link.index(i)? as usize)?.0;
                     let connection = credit.connection()?;
                     let knows_fifo = credit.kind == CounterKind::Credit(*protocol);
-                    knows_fifo.then_some(schedule::Operand::Message(Message { connection, number: *number }))
+                    let message = Message { connection, number: number.index(i)? };
+                    knows_fifo.then_some(schedule::Operand::Message(message))
                 }
             };
             operands.iter().map(operand).collect()
@@ -81,11 +86,11 @@ impl Kernel {
         let mut counted: FxHashMap<Counter, i32> = FxHashMap::default();
         let mut signals = Vec::new();
         let mut actions = Vec::new();
-        for step in &class.steps {
-            actions.push(match &step.action {
-                KernelAction::Wait(runs) => Action::Wait(arrivals(runs)?),
+        for (step, i) in class.order()? {
+            actions.push(match &class.steps[step].action {
+                KernelAction::Wait(runs) => Action::Wait(arrivals(runs, i)?),
                 KernelAction::Signal(runs) => {
-                    let numbered = arrivals(runs)?;
+                    let numbered = arrivals(runs, i)?;
                     let mut counters = Vec::new();
                     for Arrival { counter, value } in &numbered {
                         let before = counted.insert(*counter, *value).unwrap_or(0);
@@ -95,9 +100,9 @@ impl Kernel {
                     Action::Signal(counters)
                 }
                 KernelAction::Move { sources, dests, size_of, .. } => Action::Move {
-                    sources: operands(sources)?,
-                    dests: operands(dests)?,
-                    position: size_of.evaluate(ranks, member, at, 0) % self.shape.chunks,
+                    sources: operands(sources, i)?,
+                    dests: operands(dests, i)?,
+                    position: size_of.evaluate(ranks, member, at, i) % self.shape.chunks,
                 },
                 KernelAction::BlockSync => Action::BlockSync,
             });

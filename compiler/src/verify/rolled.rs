@@ -26,7 +26,10 @@ pub fn kernel(kernel: Kernel, schedule: &Verified<Schedule>) -> Result<Verified<
     }
     for (place, block) in schedule.places() {
         let Some(unrolled) = kernel.unroll(place) else {
-            finding(format!("no class of kernel {} has {place}", kernel.name));
+            finding(format!(
+                "kernel {} has no block {place}, or loops or links that it cannot have",
+                kernel.name
+            ));
             continue;
         };
         let actions: Vec<&Action> = block.steps.iter().map(|s| &s.action).collect();

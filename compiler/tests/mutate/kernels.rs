@@ -1,6 +1,6 @@
 //! Kernels with one formula that gives another value, or one step, run, link or advance changed.
 
-use quadrille_compiler::kernel::{Formula, Kernel, KernelAction, Operand};
+use quadrille_compiler::kernel::{Formula, Kernel, KernelAction, LinkRun, Operand, Series};
 use quadrille_compiler::options::Protocol;
 
 /// Every mutant of a kernel: a formula that gives another value, a step, run, link or advance changed.
@@ -20,61 +20,64 @@ pub(crate) fn mutants(kernel: &Kernel) -> Vec<Kernel> {
         }
         for l in 0..kernel.classes[c].links.len() {
             add(&|m| m.classes[c].links[l].advance += 1);
-            add(&|m| shift(&mut m.classes[c].links[l].rank));
-            add(&|m| shift(&mut m.classes[c].links[l].block));
+            add(&|m| shift(&mut m.classes[c].links[l].rank, false));
+            add(&|m| shift(&mut m.classes[c].links[l].block, false));
+        }
+        for l in 0..kernel.classes[c].loops.len() {
+            add(&|m| m.classes[c].loops[l].first += 1);
+            add(&|m| m.classes[c].loops[l].count -= 1);
+            add(&|m| m.classes[c].loops[l].times += 1);
+            add(&|m| m.classes[c].loops[l].times -= 1);
+            add(&|m| {
+                m.classes[c].loops.remove(l);
+            });
         }
         for s in 0..kernel.classes[c].steps.len() {
+            let looped = kernel.classes[c].loop_at(s as u32).is_some();
             add(&|m| drop(m.classes[c].steps.remove(s)));
             match &kernel.classes[c].steps[s].action {
                 KernelAction::Wait(runs) | KernelAction::Signal(runs) => {
                     for r in 0..runs.len() {
-                        for by in [(1, 0, 0), (0, 1, 0), (0, 0, 1)] {
+                        let mut change = |change: &dyn Fn(&mut LinkRun)| {
                             add(&|m| match &mut m.classes[c].steps[s].action {
-                                KernelAction::Wait(runs) | KernelAction::Signal(runs) => {
-                                    runs[r].first += by.0;
-                                    runs[r].count += by.1;
-                                    runs[r].value += by.2;
-                                }
+                                KernelAction::Wait(runs) | KernelAction::Signal(runs) => change(&mut runs[r]),
                                 _ => unreachable!(),
                             });
+                        };
+                        change(&|run| run.count += 1);
+                        for later in [false, true].into_iter().take(1 + usize::from(looped)) {
+                            change(&|run| shift_number(&mut run.first, later));
+                            change(&|run| shift_number(&mut run.value, later));
                         }
                     }
                 }
                 KernelAction::Move { sources, dests, .. } => {
-                    // All chunks of a unit of one are equally long.
-                    if kernel.shape.chunks > 1 {
+                    let mut change = |later: bool, part: usize, o: Option<usize>| {
                         add(&|m| {
-                            let KernelAction::Move { size_of, .. } = &mut m.classes[c].steps[s].action else {
+                            let KernelAction::Move { sources, dests, size_of, .. } =
+                                &mut m.classes[c].steps[s].action
+                            else {
                                 unreachable!()
                             };
-                            shift(size_of);
+                            match o {
+                                Some(o) => shift_operand(
+                                    sources.iter_mut().chain(dests).nth(o).unwrap(),
+                                    part,
+                                    later,
+                                ),
+                                None => shift(size_of, later),
+                            }
                         });
+                    };
+                    // All chunks of a unit of one are equally long.
+                    if kernel.shape.chunks > 1 {
+                        change(false, 0, None);
                     }
-                    for o in 0..sources.len() + dests.len() {
-                        for part in 0..3 {
-                            add(&|m| {
-                                let KernelAction::Move { sources, dests, .. } =
-                                    &mut m.classes[c].steps[s].action
-                                else {
-                                    unreachable!()
-                                };
-                                let operand = sources.iter_mut().chain(dests).nth(o).unwrap();
-                                match (operand, part) {
-                                    (Operand::Memory { rank, .. }, 0) => shift(rank),
-                                    (Operand::Memory { start, .. }, 1) => shift(start),
-                                    (Operand::Memory { len, .. }, _) => *len += 1,
-                                    (Operand::Multicast { start, .. }, 0 | 1) => shift(start),
-                                    (Operand::Multicast { len, .. }, _) => *len += 1,
-                                    (Operand::Message { link, .. }, 0) => *link += 1,
-                                    (Operand::Message { number, .. }, 1) => *number += 1,
-                                    (Operand::Message { protocol, .. }, _) => {
-                                        *protocol = match protocol {
-                                            Protocol::Simple => Protocol::Ll,
-                                            _ => Protocol::Simple,
-                                        };
-                                    }
-                                }
-                            });
+                    for later in [false, true].into_iter().take(1 + usize::from(looped)) {
+                        for o in 0..sources.len() + dests.len() {
+                            for part in 0..if later { 2 } else { 3 } {
+                                change(later, part, Some(o));
+                            }
                         }
                     }
                 }
@@ -85,11 +88,38 @@ pub(crate) fn mutants(kernel: &Kernel) -> Vec<Kernel> {
     all
 }
 
-fn shift(formula: &mut Formula) {
+fn shift_operand(operand: &mut Operand, part: usize, later: bool) {
+    match (operand, part) {
+        (Operand::Memory { rank, .. }, 0) => shift(rank, later),
+        (Operand::Memory { start, .. }, 1) => shift(start, later),
+        (Operand::Memory { len, .. }, _) => *len += 1,
+        (Operand::Multicast { start, .. }, 0 | 1) => shift(start, later),
+        (Operand::Multicast { len, .. }, _) => *len += 1,
+        (Operand::Message { link, .. }, 0) => shift_number(link, later),
+        (Operand::Message { number, .. }, 1) => shift_number(number, later),
+        (Operand::Message { protocol, .. }, _) => {
+            *protocol = match protocol {
+                Protocol::Simple => Protocol::Ll,
+                _ => Protocol::Simple,
+            };
+        }
+    }
+}
+
+/// Another value: in every iteration, or in those after the first.
+fn shift(formula: &mut Formula, later: bool) {
     match formula {
+        Formula::Modular { index, .. } | Formula::Constant { index, .. } if later => *index += 1,
         Formula::Modular { offset, .. } => *offset += 1,
         Formula::Constant { value, .. } => *value += 1,
         Formula::Block { add } => *add += 1,
-        Formula::Table(values) => values[0] += 1,
+        Formula::Table { values, each } => {
+            let value = if later { *each as usize - 1 } else { 0 };
+            values[value] += 1;
+        }
     }
+}
+
+fn shift_number(number: &mut Series, later: bool) {
+    *if later { &mut number.by } else { &mut number.start } += 1;
 }

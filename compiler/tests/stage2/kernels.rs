@@ -8,7 +8,7 @@ use quadrille_compiler::emit;
 use quadrille_compiler::kernel::{self, Kernel};
 use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
-use quadrille_compiler::schedule::Schedule;
+use quadrille_compiler::schedule::{Action, Schedule};
 use quadrille_compiler::verify::{self, Verified};
 use quadrille_compiler::widths::Widths;
 
@@ -41,6 +41,58 @@ fn regular_programs_have_few_classes_and_no_tables() {
             let (kernel, _) = built(&sketch.program(n).unwrap(), &ScheduleOptions::default());
             assert!(kernel.classes.len() <= most, "{name}, {n} ranks: {kernel}");
             assert!(!kernel.to_string().contains("MEMBER"), "{name}, {n} ranks: {kernel}");
+        }
+    }
+}
+
+/// Text does not grow with the world where steps advance regularly.
+#[test]
+fn regular_steps_are_loops() {
+    for (name, ways) in [("ring all-reduce, in place", ways()), ("ring all-gather", ways())] {
+        let sketch = programs::all().into_iter().find(|(n, _)| *n == name).unwrap().1;
+        for (way, options) in ways {
+            let lines = |n| {
+                let (kernel, schedule) = built(&sketch.program(n).unwrap(), &options);
+                let loops: usize = kernel.classes.iter().map(|class| class.loops.len()).sum();
+                assert!(loops > 0, "{name}, {n} ranks, {way}: {kernel}");
+                let kernel = verify::kernel(kernel, &schedule).unwrap();
+                emit::cuda(&kernel).body().lines().count()
+            };
+            assert_eq!(lines(12), lines(24), "{name}, {way}");
+        }
+    }
+}
+
+/// Every step of every block is carried out by one place in the text, under its own name.
+#[test]
+fn steps_have_one_place_in_the_text() {
+    for (name, sketch) in programs::all() {
+        for (way, options) in ways() {
+            let (kernel, schedule) = built(&sketch.program(8).unwrap(), &options);
+            let cuda = emit::cuda(&verify::kernel(kernel, &schedule).unwrap());
+            let text: Vec<&str> = cuda.text.lines().collect();
+            for (place, block) in schedule.places() {
+                let class = cuda.classes[place.rank.0 as usize][place.block.0 as usize];
+                let steps =
+                    cuda.lines.iter().filter_map(|line| line.steps).filter(|steps| steps.class == class);
+                let mut indices: Vec<u32> = steps.flat_map(|steps| steps.indices()).collect();
+                indices.sort_unstable();
+                let all: Vec<u32> = (0..block.steps.len() as u32).collect();
+                assert_eq!(indices, all, "{name}, {way}, {place}");
+                for (step, index) in block.steps.iter().zip(0..) {
+                    let (what, line) = cuda.step(place, index).unwrap();
+                    let code =
+                        text[line as usize - 1..].iter().take(4).copied().collect::<Vec<_>>().join(" ");
+                    let fits = match step.action {
+                        Action::Wait(_) => what.starts_with("the wait ") && code.contains("poll_"),
+                        Action::Signal(_) => what == "a signal" && code.contains("signal_"),
+                        Action::BlockSync => what == "a block-wide barrier",
+                        Action::Move { .. } => code.trim_start().starts_with(&format!("// {what}")),
+                    };
+                    assert!(fits, "{name}, {way}, {place}, step {index}: {what}: {code}");
+                }
+                assert_eq!(cuda.step(place, block.steps.len() as u32), None);
+            }
         }
     }
 }

@@ -56,8 +56,8 @@ pub(super) fn recorded_at(call: Option<&Queued>, record: StatusRecord) -> At {
     At {
         rank: place.rank,
         block: place.block,
-        statement: step.map(|step| step.what.clone()),
-        line: step.map(|step| step.line),
+        statement: step.map(|(what, _)| what.to_owned()),
+        line: step.map(|(_, line)| line),
     }
 }
 

@@ -7,6 +7,7 @@ mod failures;
 mod memory;
 mod mutants;
 mod plain;
+mod rolled;
 mod shared;
 mod waits;
 
@@ -75,7 +76,7 @@ impl Gather {
         );
         let lines = text.lines().enumerate().filter_map(|(i, line)| {
             let (_, what) = line.split_once("//@")?;
-            Some(Line { line: i as u32 + 1, what: what.trim().to_owned(), step: None })
+            Some(Line { line: i as u32 + 1, what: what.trim().to_owned(), steps: None })
         });
         Cuda {
             staged: false,
@@ -85,6 +86,7 @@ impl Gather {
             entry: entry.to_owned(),
             lines: lines.collect(),
             classes: Vec::new(),
+            names: Vec::new(),
             ranks: self.ranks,
             grid: vec![1; self.ranks as usize],
             one_launch: false,
