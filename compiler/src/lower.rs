@@ -4,7 +4,7 @@
 //! 2. `divide`: the tasks: operations, and where data is staged also those that send and receive;
 //! 3. `fuse`: tasks that only send what another has made become part of it; `prune`: stores that nobody reads are left out;
 //! 4. `depend`: the dependence graph of the tasks (read after write, write after read, write after write);
-//! 5. `assign`: depth and thread block of each task on its rank;
+//! 5. `assign`: depth and thread block of each task on its rank, alike on ranks where tasks play the same `roles`;
 //! 6. `order`: where slots are short, an order in which none is waited for in vain;
 //! 7. `synchronize`: which blocks have to wait for which tasks, for which ranks' start, and who exits after
 //!    what, without the waits that others imply;
@@ -25,6 +25,7 @@ mod fuse;
 mod keep;
 mod order;
 mod prune;
+mod roles;
 mod supported;
 mod synchronize;
 

@@ -2,6 +2,7 @@
 
 use super::depend::Graph;
 use super::divide::{End, Tasks};
+use super::roles;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::ids::{Place, Rank, ThreadBlock};
 use crate::program::Program;
@@ -13,7 +14,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct Placement {
     /// The block of each task, by number.
     pub(super) place: Vec<Place>,
-    /// All tasks by (depth, program order): a linear extension of the dependences, and each block's own order.
+    /// All tasks by (depth, role, program order): a linear extension of the dependences, and each block's own order.
     pub(super) order: Vec<u32>,
     /// Blocks of each rank, at least 1.
     pub(super) blocks: Vec<u32>,
@@ -43,10 +44,17 @@ pub(super) fn assign(
         });
         depth[i] = before.chain(messages).map(|p| depth[p] + 1).max().unwrap_or(0);
     }
+    let executor: Vec<Rank> = tasks.list.iter().map(|task| task.executor).collect();
     let mut order: Vec<u32> = (0..n as u32).collect();
     order.sort_by_key(|&task| (depth[task as usize], task));
-
-    let executor: Vec<Rank> = tasks.list.iter().map(|task| task.executor).collect();
+    if has_choice(&order, &depth, &executor, program.shape.ranks) {
+        let role = roles::roles(program, tasks, graph);
+        order.sort_by_key(|&task| (depth[task as usize], role[task as usize], task));
+    }
+    let mut position = vec![0u32; n];
+    for (at, &task) in (0..).zip(&order) {
+        position[task as usize] = at;
+    }
     let mut place = vec![Place { rank: Rank(0), block: ThreadBlock(0) }; n];
     let mut blocks = vec![1u32; program.shape.ranks as usize];
     let mut level: Vec<Vec<u32>> = vec![Vec::new(); blocks.len()];
@@ -66,7 +74,7 @@ pub(super) fn assign(
                 let of_blocks = &mut last[rank.0 as usize];
                 let idle: Vec<bool> =
                     of_blocks.iter().map(|last| tiled && last.is_some_and(|last| last + 1 < now)).collect();
-                place_level(&of_rank, rank, (graph, tasks, &channels), &idle, &mut place);
+                place_level(&of_rank, rank, (graph, tasks, &channels), (&idle, &position), &mut place);
                 for &task in &of_rank {
                     if let Some(last) = of_blocks.get_mut(place[task as usize].block.0 as usize) {
                         *last = Some(now);
@@ -79,6 +87,15 @@ pub(super) fn assign(
         }
     }
     Ok(Placement { place, order, blocks })
+}
+
+/// Whether a rank has several tasks of one depth.
+fn has_choice(order: &[u32], depth: &[u32], executor: &[Rank], ranks: u32) -> bool {
+    let mut last = vec![None; ranks as usize];
+    order.iter().any(|&task| {
+        let (now, rank) = (Some(depth[task as usize]), executor[task as usize]);
+        std::mem::replace(&mut last[rank.0 as usize], now) == now
+    })
 }
 
 /// Which blocks of each rank serve which channel: with k channels every k-th. Operations without a channel are a channel
@@ -124,7 +141,7 @@ fn place_level(
     of_rank: &[u32],
     rank: Rank,
     (graph, tasks, channels): (&Graph, &Tasks, &Channels),
-    idle: &[bool],
+    (idle, position): (&[bool], &[u32]),
     place: &mut [Place],
 ) {
     let mut taken = vec![false; channels.cap as usize];
@@ -136,7 +153,7 @@ fn place_level(
         let preferred = before
             .map(|p| (p.index(), place[p.index()]))
             .filter(|&(_, at)| at.rank == rank && !taken[at.block.0 as usize] && !idle[at.block.0 as usize])
-            .max_by_key(|&(index, _)| index)
+            .max_by_key(|&(index, _)| position[index])
             .map(|(_, at)| at.block)
             .filter(|block| serving.any(|serves| serves == block.0));
         match site(task).block.or(preferred) {

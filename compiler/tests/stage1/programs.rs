@@ -108,6 +108,24 @@ fn tree_all_reduce() -> Sketch {
     .chunks(|_| 3)
 }
 
+/// Every rank's part goes both ways.
+pub(crate) fn two_way_all_gather() -> Sketch {
+    let lines = &["output[c][c] = input[c][0];", "output[to][c] = output[from][c];"];
+    sketch(AllGather, lines, |r| {
+        for c in 0..r.n {
+            r.set(0, &[("c", c)], output(c, c), &[input(c, 0)]);
+            for hop in 0..r.n / 2 {
+                let (from, to) = ((c + hop) % r.n, (c + hop + 1) % r.n);
+                r.set(1, &[("c", c), ("hop", hop)], output(to, c), &[output(from, c)]);
+            }
+            for hop in 0..(r.n - 1) / 2 {
+                let (from, to) = ((c - hop).rem_euclid(r.n), (c - hop - 1).rem_euclid(r.n));
+                r.set(1, &[("c", c), ("hop", hop)], output(to, c), &[output(from, c)]);
+            }
+        }
+    })
+}
+
 fn ring_all_gather() -> Sketch {
     let lines = &["output[r][2*r..2*r + 2] = input[r][0..2];", "output[to][c] = output[from][c];"];
     sketch(AllGather, lines, |r| {

@@ -180,7 +180,9 @@ fn a_survey_tells_of_every_gpu_and_tries_every_link() {
 
 #[test]
 fn a_survey_says_why_there_is_no_multicast_object() {
-    let fake = Fake::new(2);
+    // Without links, which would be measured each time.
+    let apart = || Fake::with(2, |setting| setting.apart = vec![(0, 1), (1, 0)]);
+    let fake = apart();
     let survey = crate::survey::of(&fake.driver()).unwrap();
     assert_eq!(survey.multicast, Some(Ok(())));
     clean(&fake);
@@ -196,7 +198,7 @@ fn a_survey_says_why_there_is_no_multicast_object() {
         symbol::mem_set_access,
     ] {
         let number = names.iter().rposition(|name| *name == step).unwrap();
-        let fake = Fake::new(2);
+        let fake = apart();
         fake.fail_at(number, CUresult::CUDA_ERROR_NOT_PERMITTED);
         let survey = crate::survey::of(&fake.driver()).unwrap();
         let why = survey.multicast.unwrap().unwrap_err();
@@ -206,7 +208,10 @@ fn a_survey_says_why_there_is_no_multicast_object() {
         );
         clean(&fake);
     }
-    let fake = Fake::with(2, |setting| setting.missing = vec![symbol::multicast_create]);
+    let fake = Fake::with(2, |setting| {
+        setting.missing = vec![symbol::multicast_create];
+        setting.apart = vec![(0, 1), (1, 0)];
+    });
     let why = crate::survey::of(&fake.driver()).unwrap().multicast.unwrap().unwrap_err();
     assert!(
         why.contains("the NVIDIA driver (for CUDA 12.9) is too old: it has no cuMulticastCreate"),

@@ -219,7 +219,7 @@ impl CudaGpus {
         // SAFETY: the caller has lent the stream for this call; the other one is ours.
         let stream = unsafe { Stream::borrowed(context, raw) };
         if stream.is_captured()? {
-            // SAFETY: as below; the group keeps memory of captured calls as long as it lives itself.
+            // SAFETY: as below; memory of captured calls is kept as long as our graph of them, or the group.
             unsafe { function.launch(&stream, shape, params)? };
             return Ok(true);
         }
