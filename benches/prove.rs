@@ -89,7 +89,16 @@ fn timed<T>(body: impl FnOnce() -> T) -> (T, f64) {
 fn growth(_: &mut Criterion) {
     println!(
         "\n{:<24}{:>6}{:>8}{:>9}{:>10}{:>10}{:>9}{:>8}{:>11}{:>7}",
-        "schedule", "ranks", "blocks", "steps", "lower ms", "prove ms", "ns/step", "growth", "kernel ms", "lines"
+        "schedule",
+        "ranks",
+        "blocks",
+        "steps",
+        "lower ms",
+        "prove ms",
+        "ns/step",
+        "growth",
+        "kernel ms",
+        "lines"
     );
     for row in ROWS {
         let mut least = None;

@@ -170,6 +170,30 @@ fn an_sm_issues_so_many_instructions_a_cycle_and_a_barrier_waits_for_the_last_wa
     }
 }
 
+/// Warps that come to a barrier within the time that one runs ahead of others.
+#[test]
+fn no_warp_leaves_a_barrier_before_the_last_one_comes() {
+    let body = "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; mov.u32 %r3, 7; sub.u32 %r4, %r3, %r2;\n\
+                L: setp.eq.u32 %p1, %r4, 0; @%p1 bra M; add.f32 %f1, %f1, 0f3F800000; sub.u32 %r4, %r4, 1; bra L;\n\
+                M: mov.u64 %rd2, %clock64; bar.sync 0; mov.u64 %rd3, %clock64;\n\
+                mul.wide.u32 %rd4, %r1, 16; add.u64 %rd4, %rd1, %rd4; st.global.u64 [%rd4], %rd2;\n\
+                st.global.u64 [%rd4+8], %rd3;";
+    for body in [body.to_owned(), body.replace("sub.u32 %r4, %r3, %r2;", "mov.u32 %r4, %r2;")] {
+        for seed in 0..8 {
+            let mut g = Gpu::new(&kernel(&body), Config { seed, ..config(slow(), 1) });
+            let out = g.alloc(0, "out", 256 * 16);
+            g.launch(0, "k", 1, 256, &[&out]);
+            g.run();
+            let times = g.u64s(out, 512);
+            let (came, left): (Vec<u64>, Vec<u64>) =
+                times.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+            let (last, first) = (came.iter().max(), left.iter().min());
+            assert!(last <= first, "seed {seed}: {last:?} {first:?}");
+            assert!(came.iter().min() < came.iter().max());
+        }
+    }
+}
+
 /// A ring all-reduce of words in packets with flags: rank r adds what comes from r - 1 and sends it on.
 const RING: &str = "
 .visible .entry ring(.param .u64 data, .param .u64 inbox, .param .u64 outbox, .param .u64 flag, .param .u64 peer,

@@ -188,11 +188,14 @@ impl Observer for Clock {
                 self.visit(site.function, site.pc);
                 if let Some(state) = self.blocks.get_mut(&site.block.number) {
                     state.warps[site.warp as usize].waits = waits.then_some(barrier);
+                    let latest = state.arrivals.entry(barrier).or_default();
+                    *latest = self.current.at.max(*latest);
                 }
             }
             Event::Complete { barrier } => {
-                let on = self.current.at + self.cycles(self.options.topology.gpu.barrier_cycles);
+                let cycles = self.cycles(self.options.topology.gpu.barrier_cycles);
                 if let Some(state) = self.blocks.get_mut(&site.block.number) {
+                    let on = state.arrivals.remove(&barrier).unwrap_or(self.current.at) + cycles;
                     for warp in state.warps.iter_mut().filter(|warp| warp.waits == Some(barrier)) {
                         (warp.next, warp.waits) = (warp.next.max(on), None);
                     }

@@ -91,6 +91,8 @@ struct BlockState {
     /// Index of its SM.
     sm: usize,
     warps: Vec<WarpTimes>,
+    /// By barrier: the latest arrival since it was complete. Warps run ahead of each other, so that is not the last one told.
+    arrivals: FxHashMap<u32, Picoseconds>,
     /// When all its stores so far have been acknowledged.
     acknowledged: Picoseconds,
     /// When they have all arrived.
@@ -258,6 +260,7 @@ impl Clock {
             warps: (0..block.shape.warps())
                 .map(|_| WarpTimes { next: start, ..WarpTimes::default() })
                 .collect(),
+            arrivals: FxHashMap::default(),
             acknowledged: start,
             arrived: start,
             last: start,
