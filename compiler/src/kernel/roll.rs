@@ -3,7 +3,7 @@
 //! Steps repeat with a period where they have one *shape*: everything but ranks, chunks and numbers. Of all
 //! repetitions the one that saves most steps becomes a loop, then the steps before and after it are looked at
 //! likewise. Numbers have to advance evenly, ranks and chunks by formulas, or by small tables. Time: for each loop that is
-//! found, the steps around it times [`LONGEST`].
+//! found, the steps around it times `LONGEST`.
 
 use super::{Class, Formula, KernelAction, KernelStep, LinkRun, Loop, Operand, Series};
 use crate::abi::CounterKind;
