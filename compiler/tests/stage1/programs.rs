@@ -14,6 +14,7 @@ pub(crate) fn all() -> Vec<(&'static str, Sketch)> {
         ("two-shot all-reduce", two_shot()),
         ("tree all-reduce, in place", tree_all_reduce()),
         ("ring all-gather", ring_all_gather()),
+        ("two-way all-gather", two_way_all_gather()),
         ("direct all-gather, in place", direct_all_gather()),
         ("direct reduce-scatter", direct_reduce_scatter()),
         ("ring reduce-scatter, in place", ring_reduce_scatter()),
@@ -109,7 +110,7 @@ fn tree_all_reduce() -> Sketch {
 }
 
 /// Every rank's part goes both ways.
-pub(crate) fn two_way_all_gather() -> Sketch {
+fn two_way_all_gather() -> Sketch {
     let lines = &["output[c][c] = input[c][0];", "output[to][c] = output[from][c];"];
     sketch(AllGather, lines, |r| {
         for c in 0..r.n {

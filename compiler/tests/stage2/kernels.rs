@@ -48,11 +48,8 @@ fn regular_programs_have_few_classes_and_no_tables() {
 /// Ranks that do the same run it in the same order, though the program has it in another one for each.
 #[test]
 fn ranks_that_play_the_same_part_share_classes() {
-    let classes = |n| {
-        let (kernel, _) =
-            built(&programs::two_way_all_gather().program(n).unwrap(), &ScheduleOptions::default());
-        kernel.classes.len()
-    };
+    let sketch = programs::all().into_iter().find(|(name, _)| *name == "two-way all-gather").unwrap().1;
+    let classes = |n| built(&sketch.program(n).unwrap(), &ScheduleOptions::default()).0.classes.len();
     let most = classes(8);
     assert!(most <= 4, "{most} classes");
     assert_eq!((classes(7), classes(16), classes(24)), (most, most, most));
