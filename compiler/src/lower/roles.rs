@@ -7,6 +7,7 @@ use super::divide::{End, Task, Tasks};
 use crate::program::Program;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
+use petgraph::visit::EdgeRef;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::{BuildHasher, Hash};
 
@@ -25,7 +26,6 @@ pub(super) fn roles(program: &Program, tasks: &Tasks, graph: &Graph) -> Vec<u32>
         for step in 0..count {
             let task = if direction == Direction::Incoming { step } else { count - 1 - step };
             let edges = graph.edges_directed(NodeIndex::new(task), direction).map(|edge| {
-                use petgraph::visit::EdgeRef;
                 let other = if direction == Direction::Incoming { edge.source() } else { edge.target() };
                 (Some(*edge.weight()), other.index())
             });
