@@ -7,10 +7,12 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use quadrille::Collective;
-use quadrille::compiler::dtype::{DType, RedOp};
 use quadrille::compiler::emit::{self, Cuda};
-use quadrille::compiler::verify::{self, Verified};
-use quadrille::compiler::{domain::Domain, kernel, lower, program::Program, schedule::Schedule};
+use quadrille::compiler::program::dtype::{DType, RedOp};
+use quadrille::compiler::schedule::domain::Domain;
+use quadrille::compiler::verified::Verified;
+use quadrille::compiler::verify;
+use quadrille::compiler::{kernel, lower, program::Program, schedule::Schedule};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -8,9 +8,9 @@ mod export;
 mod mscclpp_export;
 
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::interop::{msccl, mscclpp};
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::widths::Widths;
+use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::data::{Message, Pattern};
 use quadrille_runtime::{Check, Job, Options, World, nvrtc};
 use std::path::{Path, PathBuf};

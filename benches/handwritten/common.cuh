@@ -1,4 +1,4 @@
-// What the kernels of this folder share: the parameter block of compiler/src/abi.rs, who runs, flags, packs of 16 bytes. In
+// What the kernels of this folder share: the parameter block of compiler/src/kernel/abi.rs, who runs, flags, packs of 16 bytes. In
 // front stand definitions of ENTRY, RANKS, BLOCKS, THREADS (of a rank), ONE_LAUNCH (one launch for all ranks, else one a
 // rank) and FLOAT (elements are f32, else bf16).
 

@@ -1,21 +1,23 @@
 //! A collective: a name, the world sizes it is written for, and its program for any world size.
 
-use crate::aliasing;
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
-use crate::domain::{Domain, LARGEST_BLOCK_CAP, LARGEST_WORLD};
-use crate::dtype::{DType, RedOp, UnknownName};
 use crate::emit::{self, Cuda};
+use crate::evaluate::aliasing;
+use crate::kernel::widths::Widths;
 use crate::kernel::{self, Kernel};
-use crate::kind::Kind;
 use crate::lower;
 use crate::options::{self, ScheduleOptions};
 use crate::program::Program;
+use crate::program::dtype::{DType, RedOp, UnknownName};
+use crate::program::kind::Kind;
+use crate::program::transport;
 use crate::report::Report;
-use crate::scaling;
 use crate::schedule::Schedule;
-use crate::transport;
-use crate::verify::{self, Contents, Verified};
-use crate::widths::Widths;
+use crate::schedule::domain::{Domain, LARGEST_BLOCK_CAP, LARGEST_WORLD};
+use crate::values::Contents;
+use crate::values::scale;
+use crate::verified::Verified;
+use crate::verify;
 use std::fmt;
 use std::sync::Arc;
 
@@ -285,7 +287,7 @@ impl Collective {
     fn prove(&self, domain: &Domain, op: RedOp) -> Result<(Program, Verified<Schedule>), Diagnostics> {
         let options = self.options();
         let program = transport::place(self.program(domain.ranks)?, &options);
-        let program = scaling::scale(program, op).map_err(|list| self.wrong(list))?;
+        let program = scale::scale(program, op).map_err(|list| self.wrong(list))?;
         let schedule = self
             .planned(&program, domain, &options)
             .and_then(|(schedule, _)| verify::schedule(schedule, &program, domain))

@@ -2,8 +2,8 @@
 
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::interop::mscclpp;
+use quadrille_compiler::program::dtype::{DType, RedOp};
 
 const RING: &str = include_str!("../../tests/interop/ring_signals.json");
 const PACKETS: &str = include_str!("../../tests/interop/packets.json");

@@ -9,7 +9,7 @@ use crate::syntax::{self, Definition, Notes, Options, SCHEDULE_ATTRIBUTES};
 use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
-use quadrille_compiler::recording::Size;
+use quadrille_compiler::evaluate::Size;
 use quote::{ToTokens, quote};
 use std::sync::Arc;
 use syn::{Item, ItemFn, Meta};

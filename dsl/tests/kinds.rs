@@ -3,7 +3,7 @@
 mod common;
 
 use common::{evaluate, findings, one, ops};
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::kind::Kind;
 
 /// A collective with these options and body.
 fn collective(options: &str, body: &str) -> String {

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{body, evaluate, findings, one};
-use quadrille_compiler::ids::Rank;
-use quadrille_compiler::kind::Expected;
+use quadrille_compiler::program::ids::Rank;
+use quadrille_compiler::program::kind::Expected;
 
 fn custom(options: &str, body: &str) -> String {
     format!("#[collective(custom, ranks = [3]{options})]\nfn f() {{\n{body}\n}}\n")

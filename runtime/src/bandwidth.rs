@@ -1,6 +1,6 @@
 //! Bandwidths as nccl-tests defines them (its doc/PERFORMANCE.md). GB/s is 10^9 bytes a second.
 
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::kind::Kind;
 use std::time::Duration;
 
 /// The two bandwidths of one call, in GB/s.

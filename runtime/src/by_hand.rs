@@ -3,11 +3,11 @@
 use crate::communicator::Communicator;
 use crate::error::Error;
 use crate::kernel::{Kernel, LoadTimes};
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
-use quadrille_compiler::kind::Shape;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::kind::Shape;
 
-/// A kernel written by hand against the ABI (`quadrille_compiler::abi`), for baselines. **Nothing of it is proved**: it may
+/// A kernel written by hand against the ABI (`quadrille_compiler::kernel::abi`), for baselines. **Nothing of it is proved**: it may
 /// race, hang, or write anywhere. Its waits need no bound, and nobody tells it to give up.
 ///
 /// In front of the text stand definitions of `ENTRY` (the name of the `__global__`, `extern "C"`), `RANKS`, `BLOCKS` and

@@ -11,12 +11,12 @@ use crate::launch::Call;
 use crate::run::{Batch, Job, Session, count};
 use quadrille_compiler::collective::{Collective, Evaluate, Setting};
 use quadrille_compiler::diagnostic::{Diagnostic, Loc, Position, SourceFile};
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Rank};
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::evaluate::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::options::How;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Rank};
+use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_compiler::program::{Program, Trails};
-use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 

@@ -11,7 +11,7 @@ pub(crate) use group::{COUNTERS, FIFOS, Group, GroupHandle, SCRATCH, Slot, multi
 
 use crate::error::Error;
 use crate::world::{Freed, State, Trouble};
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::program::ids::Rank;
 use quadrille_vgpu::Fault;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};

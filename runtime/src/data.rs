@@ -5,12 +5,12 @@
 //! program's operations or a schedule.
 
 use crate::number::{self, Number};
-use quadrille_compiler::abi;
-use quadrille_compiler::contract::Contract;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Location, Rank};
-use quadrille_compiler::kind::{Contribution, Expected, Shape};
+use quadrille_compiler::kernel::abi;
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::contract::Contract;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Location, Rank};
+use quadrille_compiler::program::kind::{Contribution, Expected, Shape};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -359,8 +359,8 @@ impl fmt::Display for Comparison {
 mod tests {
     use super::*;
     use half::bf16;
-    use quadrille_compiler::contract::Promise;
-    use quadrille_compiler::kind::Kind;
+    use quadrille_compiler::program::contract::Promise;
+    use quadrille_compiler::program::kind::Kind;
 
     fn message(shape: Shape, count: u64, dtype: DType) -> Message {
         Message { shape, contract: None, divisible: false, count, dtype }

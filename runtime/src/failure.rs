@@ -8,8 +8,9 @@ pub(crate) use explain::explain;
 
 use crate::driver::CudaError;
 use crate::launch::Signature;
-use quadrille_compiler::abi::{CounterKind, StatusRecord};
-use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::kernel::abi::StatusRecord;
+use quadrille_compiler::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::schedule::CounterKind;
 use quadrille_vgpu::{AccessKind, Fault};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Elements as numbers, and the arithmetic of the operators on them: what results are compared with.
 
 use half::{bf16, f16};
-use quadrille_compiler::dtype::{DType, RedOp, Scalar};
+use quadrille_compiler::program::dtype::{DType, RedOp, Scalar};
 
 /// An element's value in the arithmetic of its type: floating point, or integers that wrap when they are stored.
 pub(crate) trait Number: Copy {

@@ -7,9 +7,9 @@ use crate::kernel::{Kernel, LoadTimes};
 use crate::launch::Call;
 use crate::world::{Statistics, World};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Rank};
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Rank};
+use quadrille_compiler::program::kind::{Kind, Shape};
 use std::time::{Duration, Instant};
 
 /// A call of a collective on all ranks.

@@ -2,7 +2,7 @@
 
 use crate::kernel::Loaded;
 use quadrille_compiler::emit::Steps;
-use quadrille_compiler::ids::{Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{Place, Rank, ThreadBlock};
 use quadrille_vgpu::{LinkUse, Message, Picoseconds, SourceLine, Timing};
 use std::ffi::OsStr;
 use std::iter::successors;

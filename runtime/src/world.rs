@@ -17,10 +17,10 @@ use crate::error::Error;
 use crate::failure::Failure;
 use crate::kernel::Cache;
 use crate::nvrtc::{Arch, Features};
-use quadrille_compiler::abi::{CounterLayout, FifoLayout};
-use quadrille_compiler::domain::{DEFAULT_BLOCK_CAP, Domain, LARGEST_BLOCK_CAP};
-use quadrille_compiler::ids::Rank;
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::abi::{CounterLayout, FifoLayout};
+use quadrille_compiler::kernel::widths::Widths;
+use quadrille_compiler::program::ids::Rank;
+use quadrille_compiler::schedule::domain::{DEFAULT_BLOCK_CAP, Domain, LARGEST_BLOCK_CAP};
 use quadrille_vgpu::{Check, ClockOptions, Policy};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Ranks whose addresses fit the 4096 bytes that a kernel's parameters may have everywhere: 72 bytes, and five tables of 8
-/// bytes a rank ([`quadrille_compiler::abi::Params`]).
+/// bytes a rank ([`quadrille_compiler::kernel::abi::Params`]).
 pub const MOST_RANKS: u32 = (4096 - 72) / 40;
 
 /// How long a wait may take on real GPUs unless options say otherwise.

@@ -1,8 +1,8 @@
 //! Collectives from their Rust text to results on virtual GPUs.
 
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_dsl::parse_file;
 use quadrille_runtime::data::{Message, Pattern};
 use quadrille_runtime::{

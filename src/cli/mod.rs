@@ -22,7 +22,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use failure::Failure;
 use output::{Format, Output};
-use quadrille_compiler::size;
+use quadrille_compiler::options::size;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

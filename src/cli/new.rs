@@ -6,7 +6,7 @@
 use crate::cli::failure::Failure;
 use crate::cli::output::Output;
 use clap::Args;
-use quadrille_compiler::domain::Domain;
+use quadrille_compiler::schedule::domain::Domain;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! World sizes: which one a command takes, and which a collective admits.
 
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::domain::LARGEST_WORLD;
+use quadrille_compiler::schedule::domain::LARGEST_WORLD;
 use std::str::FromStr;
 
 /// World size where the collective lists none, and the largest that is taken unasked.

@@ -18,7 +18,7 @@ use explore::Exploration;
 pub(crate) use files::FilesError;
 use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::data::Message;
 use quadrille_runtime::{Error, World, nvrtc};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::UnknownName;
+use quadrille_compiler::program::dtype::UnknownName;
 use std::str::FromStr;
 
 /// The options.

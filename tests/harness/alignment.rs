@@ -6,7 +6,7 @@ use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{self, Message, Pattern};
 use quadrille::runtime::{Call, Window, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
-use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::program::ids::{Buffer, Rank};
 
 const RANKS: u32 = 4;
 

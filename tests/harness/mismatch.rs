@@ -7,7 +7,7 @@ use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{self, Message, Pattern};
 use quadrille::runtime::{Call, Cause, Error, Options, Window, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
-use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::program::ids::{Buffer, Rank};
 
 const RANKS: u32 = 4;
 const DTYPE: DType = DType::F32;

@@ -6,8 +6,8 @@ use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc;
 use quadrille::{Collective, DType, RedOp, World};
-use quadrille_compiler::dtype::Scalar;
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::dtype::Scalar;
+use quadrille_compiler::program::kind::Kind;
 
 const RANKS: u32 = 3;
 

@@ -2,11 +2,11 @@
 
 use super::{FOLDER, PUBLISHED, PUBLISHED_JSON, files, parsed, run, world};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Location};
 use quadrille_compiler::interop;
 use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Location};
 use quadrille_runtime::data::Pattern;
 use quadrille_runtime::nvrtc;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ fn results(program: &Program) -> Vec<Option<u64>> {
         value(&mut hasher);
         hasher.finish()
     };
-    for rank in (0..shape.ranks).map(quadrille_compiler::ids::Rank) {
+    for rank in (0..shape.ranks).map(quadrille_compiler::program::ids::Rank) {
         for buffer in Buffer::ALL {
             for chunk in 0..shape.chunks(buffer, rank) {
                 let at = Location { buffer, rank, chunk };
@@ -57,8 +57,8 @@ fn rewritten(plan: &Collective, options: &ScheduleOptions, named: bool) -> (Stri
     let text = interop::rust(&program, options, named).unwrap_or_else(|wrong| panic!("{wrong}"));
     let made = read(&text);
     let again = made.program(ranks).unwrap_or_else(|wrong| panic!("{wrong}\n{text}"));
-    let shape = quadrille_compiler::kind::Shape { scratch: 0, nodes: 1, ..program.shape };
-    assert_eq!(quadrille_compiler::kind::Shape { scratch: 0, ..again.shape }, shape, "{text}");
+    let shape = quadrille_compiler::program::kind::Shape { scratch: 0, nodes: 1, ..program.shape };
+    assert_eq!(quadrille_compiler::program::kind::Shape { scratch: 0, ..again.shape }, shape, "{text}");
     assert_eq!((again.divisible, again.in_flight), (program.divisible, None), "{text}");
     assert_eq!(results(&again), results(&program), "{text}");
     assert!(made.only && made.ranks == [ranks], "{text}");
@@ -115,7 +115,7 @@ fn examples_as_rust_compute_the_same() {
         let example = read(&std::fs::read_to_string(&path).unwrap());
         let ranks = if example.ranks.contains(&4) { 4 } else { example.ranks[0] };
         let example = Collective { ranks: vec![ranks], ..example };
-        if example.kind == quadrille_compiler::kind::Kind::Custom {
+        if example.kind == quadrille_compiler::program::kind::Kind::Custom {
             let program = example.program(ranks).unwrap();
             let wrong = interop::rust(&program, &example.options(), true).unwrap_err();
             assert!(wrong.to_string().contains("is of kind custom"), "{wrong}");

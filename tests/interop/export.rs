@@ -3,8 +3,8 @@
 use super::{run, world};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostics};
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::interop::msccl::{self, Runtime};
+use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::data::Pattern;
 use quadrille_runtime::nvrtc;
 use std::path::Path;

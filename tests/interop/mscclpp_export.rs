@@ -3,11 +3,11 @@
 use crate::{run, run_checked, world};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostics};
-use quadrille_compiler::domain::Domain;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Rank, Slice};
 use quadrille_compiler::interop::mscclpp;
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Rank, Slice};
+use quadrille_compiler::program::kind::Kind;
+use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::schedule::{Action, Operand, Schedule};
 use quadrille_runtime::data::Pattern;
 use quadrille_runtime::nvrtc;

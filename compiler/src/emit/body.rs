@@ -4,14 +4,14 @@ use super::doubt::Doubt;
 use super::movement::movement;
 use super::tables::{Tables, constant, dispatch};
 use super::{Line, Steps, c_name, entry};
-use crate::abi::CounterKind;
-use crate::dtype::{DType, RedOp};
-use crate::ids::Place;
 use crate::kernel::{
     Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Loop, Operand, Origin, Series,
 };
 use crate::options::Protocol;
-use crate::scaling::Scaling;
+use crate::program::Scaling;
+use crate::program::dtype::{DType, RedOp};
+use crate::program::ids::Place;
+use crate::schedule::CounterKind;
 
 /// The text, whose first line is line `first_line` of the whole, and the lines of its steps.
 pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {

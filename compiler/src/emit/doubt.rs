@@ -77,12 +77,12 @@ fn awaits(step: &KernelStep, by: Protocol) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::{DType, RedOp};
-    use crate::ids::Place;
+    use crate::kernel::widths::Widths;
     use crate::kernel::{Formula, Loop, Series};
-    use crate::kind::{Kind, Shape};
-    use crate::scaling::Scaling;
-    use crate::widths::Widths;
+    use crate::program::Scaling;
+    use crate::program::dtype::{DType, RedOp};
+    use crate::program::ids::Place;
+    use crate::program::kind::{Kind, Shape};
 
     fn kernel(class: Class) -> Kernel {
         Kernel {

@@ -3,10 +3,10 @@
 use super::body::{c_protocol, operator, thread_of};
 use super::doubt::Doubt;
 use super::tables::Tables;
-use crate::ids::Buffer;
 use crate::kernel::{Formula, Kernel, KernelAction, KernelStep, Operand, Series};
 use crate::options::Protocol;
-use crate::scaling::Scaling;
+use crate::program::Scaling;
+use crate::program::ids::Buffer;
 
 /// The code of a step, if it is a move; `number` is the step's in the schedule, as a C expression.
 pub(super) fn movement(

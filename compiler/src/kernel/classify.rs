@@ -1,11 +1,11 @@
 //! Sorts blocks into classes and fits formulas to their operands.
 
 use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Operand, Origin, Series, roll};
-use crate::abi::CounterKind;
-use crate::ids::{Buffer, Place};
 use crate::options::Protocol;
+use crate::program::Scaling;
+use crate::program::ids::{Buffer, Place};
 use crate::program::{Program, StatementId};
-use crate::scaling::Scaling;
+use crate::schedule::CounterKind;
 use crate::schedule::{self, Action, Block, Counter, Fifos, Schedule, Step, sizing};
 use rustc_hash::FxHashMap;
 

@@ -1,6 +1,6 @@
 //! Operands as formulas over RANK, BLOCK and the index of a link or iteration.
 
-use crate::ids::Place;
+use crate::program::ids::Place;
 
 /// A number that depends on the member.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,11 +6,11 @@
 //! found, the steps around it times `LONGEST`.
 
 use super::{Class, Formula, KernelAction, KernelStep, LinkRun, Loop, Operand, Series};
-use crate::abi::CounterKind;
-use crate::ids::{Buffer, Place};
 use crate::options::Protocol;
+use crate::program::Scaling;
 use crate::program::StatementId;
-use crate::scaling::Scaling;
+use crate::program::ids::{Buffer, Place};
+use crate::schedule::CounterKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! What one block of one rank does, read back from the kernel: the basis of the check `rolled`.
 
 use super::{Class, End, Kernel, KernelAction, LinkRun, Operand};
-use crate::abi::CounterKind;
-use crate::ids::{Place, Rank, Slice, ThreadBlock};
+use crate::program::ids::{Place, Rank, Slice, ThreadBlock};
+use crate::schedule::CounterKind;
 use crate::schedule::{self, Action, Arrival, Connection, Counter, Message, Multicast};
 use rustc_hash::FxHashMap;
 

@@ -4,9 +4,9 @@ use super::assign::Placement;
 use super::divide::{End, Task, Tasks};
 use super::order::{Wire, loads, wire};
 use super::synchronize::Synchronization;
-use crate::ids::{Place, Rank, ThreadBlock};
 use crate::options::Protocol;
 use crate::program::Program;
+use crate::program::ids::{Place, Rank, ThreadBlock};
 use crate::schedule::{
     Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step, lines,
 };

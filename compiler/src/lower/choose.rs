@@ -9,9 +9,9 @@
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use crate::program::Program;
 use crate::report::hops::Hops;
-use crate::report::switch::Switch;
 use crate::report::traffic::Traffic;
 use crate::schedule::Schedule;
+use crate::values::switch::Switch;
 
 /// Nanoseconds from a rank to the next.
 const fn hop_ns(protocol: Protocol) -> f64 {

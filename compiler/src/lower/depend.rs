@@ -2,8 +2,8 @@
 //! [`Tasks`].
 
 use super::divide::Tasks;
-use crate::location::LocationTable;
 use crate::program::Program;
+use crate::program::location::LocationTable;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 /// Why one task comes after another.

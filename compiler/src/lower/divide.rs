@@ -1,11 +1,11 @@
 //! The tasks of a schedule: each operation, or, where data is staged, one task that carries it out and those that bring
 //! its sources and take away what it makes, each on the rank that it touches.
 
-use crate::ids::{Rank, Slice};
 use crate::options::{How, Protocol, ScheduleOptions, Transport};
+use crate::program::ids::{Rank, Slice};
+use crate::program::transport::transport;
 use crate::program::{Op, OpId, Program, Site};
 use crate::schedule::Multicast;
-use crate::transport::transport;
 use smallvec::{SmallVec, smallvec};
 
 /// A move of one thread block.

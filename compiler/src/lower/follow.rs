@@ -6,11 +6,11 @@ use super::divide::{End, Tasks};
 use super::synchronize::{Synchronization, Waits};
 use super::{Saved, too_many_ends, too_many_fifos};
 use crate::diagnostic::Diagnostic;
-use crate::domain::Domain;
-use crate::ids::Place;
 use crate::options::Protocol;
 use crate::program::Program;
+use crate::program::ids::Place;
 use crate::schedule::Schedule;
+use crate::schedule::domain::Domain;
 use rustc_hash::FxHashMap;
 
 /// A plan. No task touches another rank's buffers: what goes to a peer is a message.

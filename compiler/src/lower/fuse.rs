@@ -3,8 +3,8 @@
 //! rounded alike.
 
 use super::divide::{End, Task, Tasks};
-use crate::ids::Location;
 use crate::program::Program;
+use crate::program::ids::Location;
 use rustc_hash::FxHashMap;
 
 /// Destinations of a fused task; more are spread over blocks better than by one.

@@ -8,12 +8,12 @@ use super::divide::{Task, Tasks, through_switch};
 use super::order::loads;
 use super::synchronize::synchronize;
 use super::{Saved, too_many_ends, too_many_fifos};
-use crate::abi::SLOTS;
 use crate::diagnostic::{Check, Diagnostic};
-use crate::domain::Domain;
-use crate::ids::Place;
+use crate::kernel::abi::SLOTS;
 use crate::program::Program;
+use crate::program::ids::Place;
 use crate::schedule::Schedule;
+use crate::schedule::domain::Domain;
 use crate::verify;
 use petgraph::graph::NodeIndex;
 

@@ -2,9 +2,9 @@
 //! stored to again before anything reads it (NCCL's rrs, recvReduceSend).
 
 use super::divide::{End, Tasks};
-use crate::ids::{Location, Slice};
-use crate::location::LocationTable;
 use crate::program::Program;
+use crate::program::ids::{Location, Slice};
+use crate::program::location::LocationTable;
 
 /// Drops them; how many. A task keeps one destination at least. Where anything is scaled all is kept: what is scaled is known
 /// by operation, and so `form` demands that every step be just its operation. Linear.

@@ -1,13 +1,13 @@
 //! Schedule options that cannot be carried out.
 
 use super::divide::{multicast, staging};
-use crate::abi::SLOTS;
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::domain::Domain;
 use crate::kernel::THREADS;
+use crate::kernel::abi::SLOTS;
+use crate::kernel::widths::Widths;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use crate::program::{Op, Program};
-use crate::widths::Widths;
+use crate::schedule::domain::Domain;
 
 /// Every option that asks for something this world or this version does not have.
 pub(super) fn supported(program: &Program, domain: &Domain, options: &ScheduleOptions) -> Vec<Diagnostic> {

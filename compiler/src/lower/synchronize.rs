@@ -8,9 +8,9 @@
 use super::assign::Placement;
 use super::depend::Graph;
 use super::divide::{End, Tasks};
-use crate::ids::{Place, Rank};
-use crate::location::RankSet;
 use crate::options::Protocol;
+use crate::program::ids::{Place, Rank};
+use crate::program::location::RankSet;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
@@ -269,7 +269,7 @@ impl Walk<'_> {
             if known.done[self.index(writer)] >= self.number[task as usize] {
                 continue;
             }
-            let block = crate::ids::ThreadBlock(writer.block.0 % blocks);
+            let block = crate::program::ids::ThreadBlock(writer.block.0 % blocks);
             let waiter = Place { rank, block };
             known.join(&clock);
             self.out.signals[task as usize].push(waiter);

@@ -1,10 +1,10 @@
 //! How often data crosses ranks one time after another.
 
-use crate::ids::{Rank, Slice};
-use crate::kind::{Kind, Shape};
-use crate::location::Locations;
 use crate::program::Program;
-use crate::report::switch::Switch;
+use crate::program::ids::{Rank, Slice};
+use crate::program::kind::{Kind, Shape};
+use crate::program::location::Locations;
+use crate::values::switch::Switch;
 
 /// The longest chain of dependent hops: a chunk that comes from another rank, or goes to another one, hops. (A value
 /// that the switch combines or hands out hops too.) Dependent are a value and those that it is made of.

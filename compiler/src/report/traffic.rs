@@ -7,10 +7,10 @@
 //! one to every rank stored to, the executing one among them. So an all-reduce in two shots sends 1 + 1/N messages a
 //! rank.
 
-use crate::ids::Rank;
-use crate::kind::Kind;
 use crate::program::Program;
-use crate::report::switch::Switch;
+use crate::program::ids::Rank;
+use crate::program::kind::Kind;
+use crate::values::switch::Switch;
 use std::fmt;
 
 /// What ranks send each other during a call, in chunks.

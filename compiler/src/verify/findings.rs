@@ -1,9 +1,10 @@
 //! Collects problems, one a (check, statement): the first in full, the others counted.
 
+use crate::diagnostic::words;
 use crate::diagnostic::{Check, Context, Diagnostic};
 use crate::program::{Program, StatementId, TrailId};
-use crate::words;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// What one problem of a statement is counted in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,4 +77,75 @@ impl Entry {
 /// Sorts findings as they stand in the source, several of one place by their check.
 pub(crate) fn in_source_order(list: &mut [Diagnostic]) {
     list.sort_by_key(|d| (d.loc, d.check));
+}
+
+/// Merges the findings of several world sizes: one a (check, place), the largest failing size shown, the others
+/// named in its context; in source order. Several findings that one size has with the same check and place stay
+/// apart.
+pub fn merge_sizes(failures: Vec<(u32, Vec<Diagnostic>)>) -> Vec<Diagnostic> {
+    let mut merged: BTreeMap<_, Vec<(u32, Diagnostic)>> = BTreeMap::new();
+    for (size, list) in failures {
+        let mut seen: BTreeMap<_, usize> = BTreeMap::new();
+        for finding in list {
+            let key = (finding.loc, finding.check);
+            let nth = seen.entry(key).or_insert(0);
+            merged.entry((key, *nth)).or_default().push((size, finding));
+            *nth += 1;
+        }
+    }
+    let largest = |mut sizes: Vec<(u32, Diagnostic)>| {
+        sizes.sort_by_key(|(size, _)| *size);
+        let (_, mut shown) = sizes.pop()?;
+        if let Some(context) = &mut shown.context {
+            let shown = context.ranks;
+            context.also = sizes.into_iter().map(|(size, _)| size).filter(|&size| size != shown).collect();
+            context.also.dedup();
+        }
+        Some(shown)
+    };
+    merged.into_values().filter_map(largest).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::{Check, Context, Loc, Position};
+
+    fn finding(check: Check, line: u32, ranks: u32) -> Diagnostic {
+        let at = |column| Position { line, column };
+        Diagnostic::new(check, Loc { start: at(4), end: at(9) }, format!("seen with {ranks}"))
+            .context(Context { ranks, ..Context::default() })
+    }
+
+    #[test]
+    fn shows_the_largest_size_and_names_the_others() {
+        let merged = merge_sizes(vec![
+            (8, vec![finding(Check::Overlap, 9, 8)]),
+            (2, vec![finding(Check::Overlap, 9, 2), finding(Check::Postcondition, 5, 2)]),
+            (4, vec![finding(Check::Overlap, 9, 4), finding(Check::ChunkPosition, 9, 4)]),
+        ]);
+        let shown: Vec<_> = merged
+            .iter()
+            .map(|d| (d.check, d.loc.unwrap().start.line, d.context.clone().unwrap().ranks))
+            .collect();
+        assert_eq!(
+            shown,
+            [(Check::Postcondition, 5, 2), (Check::Overlap, 9, 8), (Check::ChunkPosition, 9, 4)]
+        );
+        assert_eq!(merged[1].context.as_ref().unwrap().also, [2, 4]);
+        assert_eq!(merged[1].message, "seen with 8");
+        assert!(merged[0].context.as_ref().unwrap().also.is_empty());
+    }
+
+    #[test]
+    fn keeps_different_findings_of_one_place() {
+        let two = |ranks| {
+            let mut second = finding(Check::Syntax, 3, ranks);
+            second.message = "another".to_owned();
+            vec![finding(Check::Syntax, 3, ranks), second]
+        };
+        let merged = merge_sizes(vec![(2, two(2)), (3, two(3))]);
+        let messages: Vec<_> = merged.iter().map(|d| &d.message[..]).collect();
+        assert_eq!(messages, ["seen with 3", "another"]);
+    }
 }

@@ -3,8 +3,8 @@
 use crate::{CASES, Format, fuzz, fuzz_on};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::interop::msccl;
+use quadrille_compiler::program::dtype::{DType, RedOp};
 use std::path::Path;
 
 /// The plans whose files end so.

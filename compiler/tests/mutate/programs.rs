@@ -1,7 +1,7 @@
 //! Programs with one operation dropped, doubled, postponed, or one of its operands moved.
 
-use quadrille_compiler::ids::{Rank, Slice};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::ids::{Rank, Slice};
 
 /// The slice on the next rank, and a chunk further; the same one where it would leave its buffer.
 fn moved(program: &Program, slice: Slice, ranks: u32, chunks: u32) -> Slice {

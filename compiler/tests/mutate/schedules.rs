@@ -1,6 +1,6 @@
 //! Schedules with one step, arrival, signal, barrier or expectation dropped, doubled or retargeted.
 
-use quadrille_compiler::ids::{Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{Place, Rank, ThreadBlock};
 use quadrille_compiler::schedule::{Action, Counter, Operand, Schedule};
 
 /// Every mutant of a schedule with what was done to it.

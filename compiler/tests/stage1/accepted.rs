@@ -2,8 +2,8 @@
 
 use crate::programs;
 use crate::sketch::*;
-use quadrille_compiler::ids::Buffer;
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::ids::Buffer;
+use quadrille_compiler::program::kind::Kind;
 
 #[test]
 fn right_programs_of_every_kind() {

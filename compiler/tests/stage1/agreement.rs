@@ -6,12 +6,12 @@ use crate::reference::judge;
 use crate::sketch::*;
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{Check, Diagnostic};
-use quadrille_compiler::ids::{Buffer, Rank};
-use quadrille_compiler::kind::Kind;
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::ids::{Buffer, Rank};
+use quadrille_compiler::program::kind::Kind;
+use quadrille_compiler::values::Values;
+use quadrille_compiler::values::replay::final_state;
 use quadrille_compiler::verify;
-use quadrille_compiler::verify::replay::final_state;
-use quadrille_compiler::verify::values::Values;
 use std::collections::BTreeMap;
 
 /// Output chunks that postcondition findings on statements stand for.

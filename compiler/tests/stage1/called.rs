@@ -6,9 +6,9 @@ use crate::sketch::*;
 use proptest::prelude::*;
 use quadrille_compiler::collective::{Collective, Evaluate, Setting};
 use quadrille_compiler::diagnostic::Diagnostic;
-use quadrille_compiler::ids::{Buffer, Location, Rank};
-use quadrille_compiler::kind::{Expected, Kind, Shape};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::ids::{Buffer, Location, Rank};
+use quadrille_compiler::program::kind::{Expected, Kind, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ fn right_with_one_buffer(program: &Program) -> bool {
     }
     for op in &program.ops {
         let mut stores = Vec::new();
-        let places = |slices: &[quadrille_compiler::ids::Slice], i: u32| -> Vec<Location> {
+        let places = |slices: &[quadrille_compiler::program::ids::Slice], i: u32| -> Vec<Location> {
             slices.iter().map(|slice| one(slice.at(i))).collect()
         };
         let mut stored = BTreeSet::new();

@@ -2,8 +2,8 @@
 
 use crate::sketch::*;
 use insta::assert_snapshot;
-use quadrille_compiler::ids::Buffer::{Data, Input, Output};
-use quadrille_compiler::kind::Kind::*;
+use quadrille_compiler::program::ids::Buffer::{Data, Input, Output};
+use quadrille_compiler::program::kind::Kind::*;
 
 #[test]
 fn shifted_by_one() {

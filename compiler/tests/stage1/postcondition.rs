@@ -3,8 +3,8 @@
 use crate::programs::ring_all_reduce;
 use crate::sketch::*;
 use insta::assert_snapshot;
-use quadrille_compiler::ids::Buffer::Data;
-use quadrille_compiler::kind::Kind::*;
+use quadrille_compiler::program::ids::Buffer::Data;
+use quadrille_compiler::program::kind::Kind::*;
 
 #[test]
 fn first_lap_of_the_ring_too_short() {

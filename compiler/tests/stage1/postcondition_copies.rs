@@ -2,8 +2,8 @@
 
 use crate::sketch::*;
 use insta::assert_snapshot;
-use quadrille_compiler::ids::Buffer::{Input, Output};
-use quadrille_compiler::kind::Kind::*;
+use quadrille_compiler::program::ids::Buffer::{Input, Output};
+use quadrille_compiler::program::kind::Kind::*;
 
 #[test]
 fn wrong_chunk_of_an_all_to_all() {

@@ -2,8 +2,8 @@
 
 use crate::sketch::*;
 use Kind::*;
-use quadrille_compiler::ids::Buffer;
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::ids::Buffer;
+use quadrille_compiler::program::kind::Kind;
 
 /// Every right program with its name.
 pub(crate) fn all() -> Vec<(&'static str, Sketch)> {

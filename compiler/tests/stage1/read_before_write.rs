@@ -2,8 +2,8 @@
 
 use crate::sketch::*;
 use insta::assert_snapshot;
-use quadrille_compiler::ids::Buffer::{Input, Output};
-use quadrille_compiler::kind::Kind::*;
+use quadrille_compiler::program::ids::Buffer::{Input, Output};
+use quadrille_compiler::program::kind::Kind::*;
 
 #[test]
 fn ring_one_hop_ahead() {

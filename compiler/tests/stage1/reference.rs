@@ -1,9 +1,9 @@
 //! What stage 1 has to say of a program, by brute force: multisets of inputs in every chunk. Shares nothing with the
 //! compiler but the program itself.
 
-use quadrille_compiler::ids::{Buffer, Location, Rank, Slice};
-use quadrille_compiler::kind::{Expected, Kind, Shape};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::ids::{Buffer, Location, Rank, Slice};
+use quadrille_compiler::program::kind::{Expected, Kind, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Input chunks (rank, chunk), each with how often.

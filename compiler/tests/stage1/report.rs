@@ -4,13 +4,13 @@ use crate::programs;
 use crate::sketch::*;
 use Kind::*;
 use insta::assert_snapshot;
-use quadrille_compiler::ids::{Location, Rank};
-use quadrille_compiler::kind::{Contribution, Expected, Kind};
 use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
-use quadrille_compiler::report::order::{First, Order};
+use quadrille_compiler::program::ids::{Location, Rank};
+use quadrille_compiler::program::kind::{Contribution, Expected, Kind};
 use quadrille_compiler::report::traffic::{Crossing, Fraction, Links};
 use quadrille_compiler::report::{self, Report, Unspecified};
+use quadrille_compiler::values::order::{First, Order};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -191,8 +191,9 @@ fn own_order() -> Sketch {
     sketch(AllReduce, &["output[r][..] = input[r][..] + ..;"], |r| {
         for rank in 0..r.n {
             let both = |buffer, rank| range(buffer, rank, 0, 2);
-            let sources = each(r.n, |hop| both(quadrille_compiler::ids::Buffer::Input, (rank + hop) % r.n));
-            r.set(0, &[], both(quadrille_compiler::ids::Buffer::Output, rank), &sources);
+            let sources =
+                each(r.n, |hop| both(quadrille_compiler::program::ids::Buffer::Input, (rank + hop) % r.n));
+            r.set(0, &[], both(quadrille_compiler::program::ids::Buffer::Output, rank), &sources);
         }
     })
     .chunks(|_| 2)

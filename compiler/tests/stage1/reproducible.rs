@@ -3,8 +3,8 @@
 use crate::programs;
 use crate::sketch::*;
 use insta::assert_snapshot;
-use quadrille_compiler::ids::Buffer;
-use quadrille_compiler::kind::Kind::*;
+use quadrille_compiler::program::ids::Buffer;
+use quadrille_compiler::program::kind::Kind::*;
 
 fn named(name: &str) -> Sketch {
     programs::all().into_iter().find(|(known, _)| *known == name).unwrap().1

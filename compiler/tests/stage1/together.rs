@@ -3,11 +3,11 @@
 use crate::sketch::*;
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::Check;
-use quadrille_compiler::kind::{Contribution, Kind};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::kind::{Contribution, Kind};
+use quadrille_compiler::values::Values;
+use quadrille_compiler::values::replay::final_state;
 use quadrille_compiler::verify;
-use quadrille_compiler::verify::replay::final_state;
-use quadrille_compiler::verify::values::Values;
 use std::collections::BTreeMap;
 
 const RANKS: u32 = 3;
@@ -18,7 +18,7 @@ type Chunk = (i64, i64);
 /// What it holds: inputs in the order in which they are combined, with their grouping as text.
 type Held = BTreeMap<Chunk, String>;
 
-fn place(chunk: &Chunk) -> quadrille_compiler::record::RawSlice {
+fn place(chunk: &Chunk) -> quadrille_compiler::evaluate::record::RawSlice {
     data(chunk.0, chunk.1)
 }
 
@@ -26,8 +26,8 @@ fn place(chunk: &Chunk) -> quadrille_compiler::record::RawSlice {
 fn held(program: &Program) -> Held {
     let mut values = Values::new(&program.shape);
     let state = final_state(program, &mut values);
-    fn text(values: &Values, value: quadrille_compiler::verify::values::ValueId) -> String {
-        use quadrille_compiler::verify::values::Node;
+    fn text(values: &Values, value: quadrille_compiler::values::ValueId) -> String {
+        use quadrille_compiler::values::Node;
         match values.node(value) {
             Node::Leaf(Contribution { rank, chunk }) => format!("{}.{chunk}", rank.0),
             Node::Sum(terms) => {
@@ -40,9 +40,9 @@ fn held(program: &Program) -> Held {
     let mut held = Held::new();
     for rank in 0..i64::from(RANKS) {
         for chunk in 0..2 {
-            let at = quadrille_compiler::ids::Location {
-                buffer: quadrille_compiler::ids::Buffer::Data,
-                rank: quadrille_compiler::ids::Rank(rank as u32),
+            let at = quadrille_compiler::program::ids::Location {
+                buffer: quadrille_compiler::program::ids::Buffer::Data,
+                rank: quadrille_compiler::program::ids::Rank(rank as u32),
                 chunk: chunk as u32,
             };
             held.insert((rank, chunk), text(&values, state.read(at).unwrap()));

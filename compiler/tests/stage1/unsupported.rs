@@ -2,8 +2,8 @@
 
 use crate::sketch::*;
 use insta::assert_snapshot;
-use quadrille_compiler::ids::Buffer;
-use quadrille_compiler::kind::Kind::*;
+use quadrille_compiler::program::ids::Buffer;
+use quadrille_compiler::program::kind::Kind::*;
 
 #[test]
 fn too_many_chunks() {

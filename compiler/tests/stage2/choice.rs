@@ -2,10 +2,10 @@
 
 use crate::programs;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::domain::Domain;
 use quadrille_compiler::lower::{self, Chosen};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::schedule::domain::Domain;
 
 fn given<T>(value: T) -> Option<Given<T>> {
     Some(Given { value, loc: Loc::default() })

@@ -1,10 +1,10 @@
 //! A second opinion: runs a schedule in one random interleaving, with values that tell every order of combination
 //! apart; tile by tile where it has tiles. It shares nothing with stage 2 but the data types.
 
-use quadrille_compiler::ids::{Location, Slice};
-use quadrille_compiler::kind::Shape;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::ids::{Location, Slice};
+use quadrille_compiler::program::kind::Shape;
 use quadrille_compiler::schedule::{Action, Connection, Counter, CounterKind, Message, Operand, Schedule};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

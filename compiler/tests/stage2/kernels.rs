@@ -2,15 +2,15 @@
 
 use crate::mutate_kernels::mutants;
 use crate::{lowered_as, programs, told, ways};
-use quadrille_compiler::domain::Domain;
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit;
+use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::kernel::{self, Kernel};
 use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::schedule::{Action, Schedule};
 use quadrille_compiler::verify::{self, Verified};
-use quadrille_compiler::widths::Widths;
 
 fn built(program: &Program, options: &ScheduleOptions) -> (Kernel, Verified<Schedule>) {
     let domain = Domain::full_mesh(program.shape.ranks);

@@ -23,10 +23,10 @@ mod scratch;
 mod worked_ring;
 
 use quadrille_compiler::diagnostic::{Diagnostic, Loc};
-use quadrille_compiler::domain::Domain;
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::Schedule;
+use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::{lower, verify};
 
 /// The schedule of a program on a full mesh.

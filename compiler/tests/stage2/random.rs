@@ -4,14 +4,14 @@ use crate::mutate_schedules::mutants;
 use crate::{findings, interpret, lowered, told};
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{Loc, Position, SourceFile};
-use quadrille_compiler::domain::Domain;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::Buffer;
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::evaluate::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::options::{How, ScheduleOptions};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::Buffer;
+use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_compiler::program::{Program, Trails};
-use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::schedule::Schedule;
+use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::{kernel, lower, verify};
 
 /// An operation in numbers: (rank, first chunk) of each operand, all of one length.

@@ -2,12 +2,12 @@
 
 use crate::lowered;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
-use quadrille_compiler::domain::Domain;
-use quadrille_compiler::ids::Buffer::{self, Input, Output, Scratch};
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::evaluate::record::{Header, Origin, RawSite, RawSlice, Recorder};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::program::ids::Buffer::{self, Input, Output, Scratch};
+use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_compiler::program::{OpId, Program, Trails};
-use quadrille_compiler::record::{Header, Origin, RawSite, RawSlice, Recorder};
+use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::schedule::{Action, Operand, Schedule};
 use quadrille_compiler::{lower, verify};
 

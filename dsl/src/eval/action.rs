@@ -3,10 +3,10 @@
 use super::{Evaluator, Run};
 use crate::syntax::{Action, Adaptor, Attributes, Block, Expr, Piece, Place, Range, Statement};
 use quadrille_compiler::diagnostic::{Check, Loc};
-use quadrille_compiler::record::RawSite;
-use quadrille_compiler::recording;
-use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
-use quadrille_compiler::recording::steps::Steps;
+use quadrille_compiler::evaluate;
+use quadrille_compiler::evaluate::arithmetic::{Binary, IntType, Unary};
+use quadrille_compiler::evaluate::record::RawSite;
+use quadrille_compiler::evaluate::steps::Steps;
 
 impl<'a> Evaluator<'a> {
     /// Runs the statements of a block, not its value. The current statement is the same after.
@@ -45,7 +45,7 @@ impl<'a> Evaluator<'a> {
         let Attributes { on, channel, block, how } = &**attributes;
         let mut number = |expr: &'a Option<Expr>| expr.as_ref().map(|expr| self.scalar(expr)).transpose();
         let site = RawSite { on: number(on)?, channel: number(channel)?, block: number(block)? };
-        let outer = self.recording.attributes(&recording::Attributes { site, how: *how });
+        let outer = self.recording.attributes(&evaluate::Attributes { site, how: *how });
         self.action(&statement.action)?;
         self.recording.restore(outer);
         Ok(())

@@ -3,8 +3,8 @@
 use super::{Evaluator, Run};
 use crate::syntax::{Call, Expr, Known, Place, Type};
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::recording::Stop;
-use quadrille_compiler::recording::arithmetic::Unary;
+use quadrille_compiler::evaluate::Stop;
+use quadrille_compiler::evaluate::arithmetic::Unary;
 
 impl<'a> Evaluator<'a> {
     /// The value of a scalar.

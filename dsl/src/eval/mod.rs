@@ -8,8 +8,8 @@ mod values;
 use crate::syntax::{Definition, Function};
 use quadrille_compiler::collective::Setting;
 use quadrille_compiler::diagnostic::{Diagnostic, SourceFile};
+use quadrille_compiler::evaluate::{self, Head, LoopName, Recording, Run};
 use quadrille_compiler::program::Program;
-use quadrille_compiler::recording::{self, Head, LoopName, Recording, Run};
 
 /// The program of `definition` in a setting. All findings of the run otherwise.
 pub(crate) fn program(
@@ -31,7 +31,7 @@ pub(crate) fn program(
         calls: !definition.functions.is_empty(),
         source,
     };
-    recording::run(
+    evaluate::run(
         &head,
         setting,
         |size, recording| Evaluator::new(definition, recording).body(&definition.sizes[size as usize]),

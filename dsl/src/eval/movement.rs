@@ -2,7 +2,7 @@
 
 use super::{Evaluator, Run};
 use crate::syntax::{Move, Operand, Ranks, Source};
-use quadrille_compiler::recording::{Chunks, EveryRank, Sources};
+use quadrille_compiler::evaluate::{Chunks, EveryRank, Sources};
 
 impl<'a> Evaluator<'a> {
     pub(super) fn movement(&mut self, moved: &'a Move) -> Run<()> {

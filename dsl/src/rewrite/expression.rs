@@ -4,7 +4,7 @@ use super::reads::reads;
 use super::{Rewriter, api, span_of};
 use crate::syntax::{Op, binary_op};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quadrille_compiler::recording::arithmetic::Binary;
+use quadrille_compiler::evaluate::arithmetic::Binary;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, Lit, Member, UnOp};
 

@@ -10,7 +10,7 @@
 //! The text has passed the parser, whose reading it follows construct by construct: what counts as a statement, where
 //! errors stand, what is evaluated first. Variables, patterns, blocks, branches and comparisons are left to rustc, with
 //! the text's own tokens. What is generated has the place of what it stands for and names that no text can use. See
-//! `quadrille_compiler::recording::tape` for the calls.
+//! `quadrille_compiler::evaluate::tape` for the calls.
 
 mod attribute;
 mod expression;

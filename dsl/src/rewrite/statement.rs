@@ -7,7 +7,7 @@ use crate::syntax::{
     unwrapped,
 };
 use proc_macro2::{Ident, TokenStream};
-use quadrille_compiler::recording::arithmetic::Binary;
+use quadrille_compiler::evaluate::arithmetic::Binary;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Attribute, Expr, ExprLit, FnArg, Item, ItemFn, Lit, Pat, RangeLimits, Stmt};
 

@@ -5,8 +5,8 @@ use super::lift::attributes;
 use super::parser::{Nodes, Parser, Typed};
 use super::{Call, Expr, Indexing, Known, Place, Type};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
-use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
-use quadrille_compiler::recording::tape::PARTS;
+use quadrille_compiler::evaluate::arithmetic::{Binary, IntType, Unary};
+use quadrille_compiler::evaluate::tape::PARTS;
 use quote::ToTokens;
 use syn::{BinOp, Lit, LitInt, Member, UnOp};
 

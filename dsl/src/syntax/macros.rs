@@ -5,7 +5,7 @@ use super::names::{NO_SYNCHRONIZATION, synchronizes};
 use super::parser::Parser;
 use super::{Action, Piece};
 use proc_macro2::TokenStream;
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::program::kind::Kind;
 use syn::parse::Parser as _;
 use syn::punctuated::Punctuated;
 use syn::{BinOp, Lit, Token};

@@ -31,10 +31,10 @@ pub(crate) use statement::{buffer_root, head};
 
 use quadrille_compiler::collective::Param;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::ids::Buffer;
-use quadrille_compiler::kind::Kind;
+use quadrille_compiler::evaluate::arithmetic::{Binary, IntType, Unary};
 use quadrille_compiler::options::{How, ScheduleOptions};
-use quadrille_compiler::recording::arithmetic::{Binary, IntType, Unary};
+use quadrille_compiler::program::ids::Buffer;
+use quadrille_compiler::program::kind::Kind;
 use std::fmt;
 
 /// A collective's fn with its attribute.

@@ -5,7 +5,7 @@ use super::lift::attributes;
 use super::parser::{Parser, Typed};
 use super::statement::buffer_root;
 use super::{Move, Operand, Ranks, Source, Type};
-use quadrille_compiler::ids::Buffer;
+use quadrille_compiler::program::ids::Buffer;
 use syn::{BinOp, RangeLimits};
 
 /// The ranks an operand names, as far as the text tells.

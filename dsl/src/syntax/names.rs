@@ -5,7 +5,7 @@ use super::lift::attributes;
 use super::movement::unwrapped;
 use super::parser::{Finding, Parser};
 use super::statement::buffer_root;
-use quadrille_compiler::ids::Buffer;
+use quadrille_compiler::program::ids::Buffer;
 
 /// Where an author looks for what the language does by itself.
 const SYNCHRONIZATIONS: [&str; 14] = [

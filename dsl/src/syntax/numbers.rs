@@ -3,7 +3,7 @@
 use super::options::pairs;
 use super::parser::{Parser, RESERVED};
 use quadrille_compiler::collective::Param;
-use quadrille_compiler::domain::LARGEST_WORLD;
+use quadrille_compiler::schedule::domain::LARGEST_WORLD;
 use syn::{Expr, Lit, MetaList, RangeLimits, UnOp};
 
 /// The most world sizes one attribute may list: each is evaluated at every build.

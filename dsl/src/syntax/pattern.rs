@@ -4,7 +4,7 @@ use super::attribute::text;
 use super::expression::array_len;
 use super::parser::{Parser, Typed};
 use super::{Function, Type};
-use quadrille_compiler::recording::arithmetic::IntType;
+use quadrille_compiler::evaluate::arithmetic::IntType;
 use syn::{FnArg, Pat, ReturnType};
 
 impl Parser {

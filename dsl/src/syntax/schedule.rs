@@ -3,8 +3,8 @@
 use super::options::pairs;
 use super::parser::Parser;
 use quadrille_compiler::diagnostic::Loc;
+use quadrille_compiler::options::size::Bytes;
 use quadrille_compiler::options::{self, Given, How, Protocol, ScheduleOptions, Transport};
-use quadrille_compiler::size::Bytes;
 use std::fmt;
 use syn::{Attribute, Expr, Lit, Meta, MetaNameValue};
 

@@ -7,7 +7,7 @@ use super::{Action, Block, Expr, Statement, Type};
 use crate::diagnose::Places;
 use proc_macro2::TokenStream;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::recording::arithmetic::{Binary, IntType};
+use quadrille_compiler::evaluate::arithmetic::{Binary, IntType};
 use quote::{ToTokens, quote};
 use syn::{Attribute, BinOp, Item, Pat, Stmt, Token};
 

@@ -1,8 +1,8 @@
 //! What a program computes, independently of the checks: its operations run over numbers.
 
-use quadrille_compiler::ids::Location;
-use quadrille_compiler::kind::{Contribution, Expected};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::ids::Location;
+use quadrille_compiler::program::kind::{Contribution, Expected};
 use std::collections::HashMap;
 
 /// A number for each rank's input chunk, such that no two sums of different ones are likely to be equal.
@@ -17,7 +17,7 @@ fn contribution(Contribution { rank, chunk }: Contribution) -> u64 {
 /// Runs the operations one after the other; what an output chunk should hold and does not.
 pub(crate) fn wrong(program: &Program) -> Vec<String> {
     let shape = &program.shape;
-    let ranks = || (0..shape.ranks).map(quadrille_compiler::ids::Rank);
+    let ranks = || (0..shape.ranks).map(quadrille_compiler::program::ids::Rank);
     let mut values: HashMap<Location, u64> = HashMap::new();
     for &buffer in shape.buffers() {
         for rank in ranks() {

@@ -1,7 +1,8 @@
 //! Failures in words.
 
 use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
-use quadrille_compiler::abi::{CounterKind, StatusRecord};
+use quadrille_compiler::kernel::abi::StatusRecord;
+use quadrille_compiler::schedule::CounterKind;
 use quadrille_vgpu::Fault;
 use std::fmt;
 

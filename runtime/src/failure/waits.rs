@@ -3,8 +3,8 @@
 use super::explain::{Context, recorded_at};
 use super::{Awaited, Cause};
 use crate::launch::Queued;
-use quadrille_compiler::abi::StatusRecord;
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::kernel::abi::StatusRecord;
+use quadrille_compiler::program::ids::Rank;
 use std::time::Duration;
 
 impl Awaited {

@@ -7,8 +7,8 @@ use crate::driver::fake::Fake;
 use crate::error::Error;
 use crate::launch::Call;
 use crate::world::World;
-use quadrille_compiler::dtype::DType;
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::program::dtype::DType;
+use quadrille_compiler::program::kind::{Kind, Shape};
 use std::time::Duration;
 
 const TWO_SHOT: &str = concat!(

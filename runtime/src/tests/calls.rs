@@ -5,9 +5,9 @@ use crate::communicator::{Communicator, Window};
 use crate::error::{CallProblem, Error, InputProblem};
 use crate::launch::Call;
 use crate::run::Batch;
-use quadrille_compiler::dtype::DType;
-use quadrille_compiler::ids::{Buffer, Rank};
-use quadrille_compiler::kind::Shape;
+use quadrille_compiler::program::dtype::DType;
+use quadrille_compiler::program::ids::{Buffer, Rank};
+use quadrille_compiler::program::kind::Shape;
 
 #[test]
 fn results_are_right_for_all_sizes_and_placements() {

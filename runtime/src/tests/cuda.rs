@@ -17,9 +17,9 @@ use crate::run::{Job, Session};
 use crate::world::{Options, World};
 use cudarc::driver::sys::CUresult;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::options::Protocol;
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::program::dtype::{DType, RedOp};
 
 pub(super) fn options() -> Options {
     Options { widths: Widths::SMALL, ..Options::default() }

@@ -10,9 +10,9 @@ use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::run::{Batch, Session};
 use crate::world::{Options, World};
-use quadrille_compiler::abi::CounterKind;
-use quadrille_compiler::dtype::RedOp;
-use quadrille_compiler::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::program::dtype::RedOp;
+use quadrille_compiler::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::schedule::CounterKind;
 use quadrille_vgpu::Check;
 use std::sync::Arc;
 

@@ -4,8 +4,8 @@ use super::{Gather, world};
 use crate::error::Error;
 use crate::launch::Call;
 use crate::world::{MOST_RANKS, Options, World};
-use quadrille_compiler::abi::Params;
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::kernel::abi::Params;
+use quadrille_compiler::program::ids::Rank;
 
 #[test]
 fn worlds_that_cannot_be_are_refused() {

@@ -19,10 +19,10 @@ use crate::run::{Prepared, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::{Cuda, Line};
-use quadrille_compiler::kind::{Kind, Shape};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::kind::{Kind, Shape};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -180,7 +180,7 @@ fn kernels_of(session: &Session, collective: &Collective, text: impl Fn(&str) ->
     let shared = &session.communicators()[0].group.shared;
     let program = collective.program(shared.ranks()).unwrap();
     let cuda = collective
-        .cuda_in(&shared.domain(), DType::F32, RedOp::Sum, quadrille_compiler::widths::Widths::SMALL)
+        .cuda_in(&shared.domain(), DType::F32, RedOp::Sum, quadrille_compiler::kernel::widths::Widths::SMALL)
         .unwrap();
     let changed = text(&cuda.text);
     assert_ne!(changed, cuda.text);

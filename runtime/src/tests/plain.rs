@@ -8,9 +8,9 @@ use crate::error::{CallProblem, Error};
 use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::world::World;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::options::Protocol;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Rank};
 
 const COUNT: u64 = 37;
 

@@ -13,7 +13,7 @@ use crate::nvrtc::Arch;
 use cudarc::driver::sys::CUdevice_attribute;
 use gpus::CudaGpus;
 pub use gpus::Measured;
-use quadrille_compiler::domain::Domain;
+use quadrille_compiler::schedule::domain::Domain;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -7,10 +7,10 @@ use crate::kernel::{Binary, Loaded};
 use crate::nvrtc::{Arch, Code, Kind};
 use crate::timeline::Timeline;
 use crate::world::Options;
-use quadrille_compiler::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::emit::Cuda;
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::options::Protocol;
+use quadrille_compiler::program::ids::Rank;
 use quadrille_vgpu::{
     Class, ClassCount, ClockOptions, Config, Execution, Fault, Launch, Layout, LinkStatistics, Machine,
     Module, Near, RequestError, Status, Waits,

@@ -1,12 +1,12 @@
 //! What `check` says in JSON; docs/cli.md lists the fields.
 
 use super::{Outcome, Proved, Schedule, Size, Verdict};
-use quadrille_compiler::ids::{Buffer, Rank};
 use quadrille_compiler::options::Protocol;
+use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_compiler::report::Report;
 use quadrille_compiler::report::hops::Hops;
-use quadrille_compiler::report::order::{Example, First, Order, Reduction};
 use quadrille_compiler::report::traffic::{Crossing, Links, Traffic};
+use quadrille_compiler::values::order::{Example, First, Order, Reduction};
 use serde_json::{Map, Value, json};
 
 /// One world size.

@@ -5,7 +5,7 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::lower::Chosen;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::report::Report;
-use quadrille_compiler::report::order::Order;
+use quadrille_compiler::values::order::Order;
 use std::fmt::Write;
 
 /// The table's first lines: the collective, and titles. `sends`, `receives` and `bound` are parts of the message.

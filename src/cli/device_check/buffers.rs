@@ -1,7 +1,7 @@
 //! All-reduces between windows that are kept from call to call, and exact data for them.
 
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_runtime::data::{Message, Pattern};
 use quadrille_runtime::{Call, Error, Kernel, Session, Window};
 

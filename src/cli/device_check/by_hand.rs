@@ -1,7 +1,7 @@
 //! The kernels of benches/handwritten/.
 
-use quadrille_compiler::dtype::DType;
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::program::dtype::DType;
+use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_runtime::{ByHand, Error, Kernel, LoadTimes, Session};
 
 const COMMON: &str = include_str!("../../../benches/handwritten/common.cuh");

@@ -8,7 +8,7 @@ use crate::cli::run::calls::{Calls, Data};
 use crate::cli::source;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostics};
-use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::data::Message;
 use quadrille_runtime::{World, nvrtc};
 

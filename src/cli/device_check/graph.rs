@@ -5,7 +5,7 @@ use super::buffers::{Buffers, Data};
 use super::examples;
 use super::report::Report;
 use crate::cli::failure::Failure;
-use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::program::dtype::{DType, RedOp};
 
 /// Bytes of each message.
 const BYTES: u64 = 24 << 10;

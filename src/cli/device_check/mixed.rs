@@ -5,7 +5,7 @@ use super::examples;
 use super::report::Report;
 use crate::cli::failure::Failure;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::Job;
 use quadrille_runtime::data::{Message, Pattern};
 

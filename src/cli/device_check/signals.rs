@@ -5,7 +5,7 @@ use super::buffers;
 use super::by_hand::{self, Hand};
 use super::report::Report;
 use super::timings::median;
-use quadrille_compiler::dtype::DType;
+use quadrille_compiler::program::dtype::DType;
 use quadrille_runtime::{Call, Error};
 use std::time::Instant;
 

@@ -8,7 +8,7 @@ use super::report::{Report, Verdict};
 use super::timings::{self, Contender};
 use super::{Context, Scale};
 use crate::cli::output::{Format, Output};
-use quadrille_compiler::dtype::DType;
+use quadrille_compiler::program::dtype::DType;
 use quadrille_runtime::{Call, Check, Error, Options, World, nvrtc};
 use std::sync::OnceLock;
 use std::time::Duration;

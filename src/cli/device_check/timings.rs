@@ -9,9 +9,9 @@ use super::report::{Report, Row, Timed};
 use crate::cli::failure::Failure;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::kind::Kind;
 use quadrille_compiler::options::{Given, ScheduleOptions};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::kind::Kind;
 use quadrille_runtime::{Bandwidth, Error, Graph, Kernel, LoadTimes, Session, World};
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::progress::Progress;
 use crate::cli::tensors::bound::{self, Judgement};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::RedOp;
+use quadrille_compiler::program::dtype::RedOp;
 use quadrille_runtime::data::{Comparison, Message, Pattern};
 use quadrille_runtime::{LoadTimes, Session};
 use serde::Serialize;

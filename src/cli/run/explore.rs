@@ -173,8 +173,8 @@ pub(in crate::cli) fn replay(arguments: impl IntoIterator<Item = String>, seed: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quadrille_compiler::dtype::{DType, RedOp};
-    use quadrille_compiler::kind::{Kind, Shape};
+    use quadrille_compiler::program::dtype::{DType, RedOp};
+    use quadrille_compiler::program::kind::{Kind, Shape};
     use quadrille_runtime::data::Pattern;
 
     #[test]

@@ -3,7 +3,7 @@
 //! virtual microseconds.
 
 use super::report::Report;
-use quadrille_compiler::ids::Place;
+use quadrille_compiler::program::ids::Place;
 use quadrille_compiler::schedule::{Action, Schedule};
 use quadrille_runtime::{LinkUse, Picoseconds, Timeline};
 use serde_json::{Value, json};

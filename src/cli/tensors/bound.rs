@@ -12,9 +12,9 @@
 //!
 //! The results are computed here in f64, whose own error is added to the bound.
 
-use quadrille_compiler::dtype::{DType, RedOp, Scalar};
-use quadrille_compiler::ids::Rank;
-use quadrille_compiler::kind::{Contribution, Expected};
+use quadrille_compiler::program::dtype::{DType, RedOp, Scalar};
+use quadrille_compiler::program::ids::Rank;
+use quadrille_compiler::program::kind::{Contribution, Expected};
 use quadrille_runtime::data::{Message, decode};
 use std::collections::BTreeMap;
 use std::fmt;

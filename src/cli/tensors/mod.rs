@@ -6,7 +6,7 @@ mod npy;
 mod safetensors;
 
 use npy::NpyProblem;
-use quadrille_compiler::dtype::DType;
+use quadrille_compiler::program::dtype::DType;
 use safetensors::SafetensorsProblem;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};

@@ -5,7 +5,7 @@
 //! do so, and three entries of a fixed form is all that a file can have.
 
 use super::{EncodeError, FileProblem, Info, bytes};
-use quadrille_compiler::dtype::DType;
+use quadrille_compiler::program::dtype::DType;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 

@@ -2,7 +2,7 @@
 //! writes the header; of the data only the wanted tensor is read, as checkpoints have many.
 
 use super::{EncodeError, FileProblem, Info};
-use quadrille_compiler::dtype::DType;
+use quadrille_compiler::program::dtype::DType;
 use safetensors::tensor::{Dtype, Metadata, TensorView};
 use std::fs::File;
 use std::io::Read;

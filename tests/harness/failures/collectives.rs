@@ -3,9 +3,9 @@
 use crate::{root, said};
 use libtest_mimic::Failed;
 use quadrille::compiler::diagnostic::Diagnostic;
-use quadrille::compiler::domain::DEFAULT_BLOCK_CAP;
 use quadrille::compiler::interop::msccl;
 use quadrille::compiler::schedule::Schedule;
+use quadrille::compiler::schedule::domain::DEFAULT_BLOCK_CAP;
 use quadrille::compiler::verify;
 use quadrille::{Collective, Diagnostics, Domain};
 use std::collections::BTreeSet;

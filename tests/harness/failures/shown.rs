@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::{Call, Check, Options, Window, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::widths::Widths;
 
 /// The cases, by row.
 pub(crate) fn cases() -> Vec<Case> {

@@ -7,8 +7,8 @@ use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc::{self, Arch};
 use quadrille::runtime::{Check, Job, Options, Policy};
 use quadrille::{Collective, DType, RedOp, World};
-use quadrille_compiler::kind::Shape;
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::widths::Widths;
+use quadrille_compiler::program::kind::Shape;
 use std::fmt;
 use std::time::Duration;
 

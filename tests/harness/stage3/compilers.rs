@@ -10,7 +10,7 @@ use crate::movement::MOVEMENTS;
 use libtest_mimic::{Failed, Trial};
 use quadrille::DType;
 use quadrille::runtime::nvrtc::{self, Arch, Features, Version};
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::widths::Widths;
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -25,7 +25,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use movement::MOVEMENTS;
 use quadrille::runtime::Options;
 use quadrille::{Collective, DType};
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::widths::Widths;
 use std::process::ExitCode;
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 use libtest_mimic::Failed;
 use quadrille::runtime::data::Message;
 use quadrille::{Collective, Domain};
-use quadrille_compiler::abi::SLOTS;
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::kernel::abi::SLOTS;
+use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::options::{How, Protocol, Transport};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::{Action, Connection, CounterKind, Fifos, Operand};
-use quadrille_compiler::widths::Widths;
 use std::collections::HashMap;
 
 /// A signal is a store of one word; so is the name of the call in a FIFO's first message.

@@ -1,4 +1,4 @@
-// The parameter block and the counter region, as the host lays them out (compiler/src/abi.rs).
+// The parameter block and the counter region, as the host lays them out (compiler/src/kernel/abi.rs).
 
 using u8 = unsigned char;
 using u16 = unsigned short;

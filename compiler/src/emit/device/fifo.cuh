@@ -1,4 +1,4 @@
-// FIFOs: where slots lie (compiler/src/abi.rs), the links of messages and credits, and the header of a call's first message.
+// FIFOs: where slots lie (compiler/src/kernel/abi.rs), the links of messages and credits, and the header of a call's first message.
 
 namespace quadrille {
 

@@ -1,10 +1,10 @@
 //! Thread blocks to a whole: which receive each send meets, and which steps each step waits for.
 
 use super::document::{Algorithm, Block, Step, StepKind};
+use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::ids::{Place, Rank, ThreadBlock};
 use crate::interop::finding;
-use crate::words;
+use crate::program::ids::{Place, Rank, ThreadBlock};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;

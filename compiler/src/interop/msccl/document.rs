@@ -2,12 +2,12 @@
 
 use super::{kind, message_units};
 use crate::diagnostic::{Check, Diagnostic, Loc, Position};
-use crate::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
-use crate::ids::Buffer;
 use crate::interop::lines::Lines;
 use crate::interop::{MOST_LOCATIONS, MOST_MOVED, finding, identifier, out_of_bounds};
-use crate::kind::Kind;
 use crate::options::Protocol;
+use crate::program::ids::Buffer;
+use crate::program::kind::Kind;
+use crate::schedule::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::ops::{Range, RangeInclusive};
 

@@ -4,14 +4,14 @@
 use super::connect::{Connected, Linked};
 use super::document::{Chunks, Step, StepKind};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
-use crate::ids::{Buffer, Place, Rank, Slice};
 use crate::interop::{finding, out_of_bounds};
-use crate::kind::Shape;
 use crate::lower::{End, Message, Plan, Task, Tasks};
 use crate::options::How;
-use crate::positions::Positions;
+use crate::program::Scaling;
+use crate::program::ids::{Buffer, Place, Rank, Slice};
+use crate::program::kind::Shape;
+use crate::program::positions::Positions;
 use crate::program::{Op, OpId, Program, Site, Statement, StatementId, Trails};
-use crate::scaling::Scaling;
 use crate::verify;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -305,7 +305,7 @@ impl<'a> Laying<'a> {
         let at = match chunks.buffer {
             Buffer::Input | Buffer::Data => shape.input_location(rank, index),
             Buffer::Output => shape.output_location(rank, index),
-            Buffer::Scratch => crate::ids::Location { buffer: Buffer::Scratch, rank, chunk: index },
+            Buffer::Scratch => crate::program::ids::Location { buffer: Buffer::Scratch, rank, chunk: index },
         };
         Slice { buffer: at.buffer, rank, start: at.chunk, len: 1 }
     }

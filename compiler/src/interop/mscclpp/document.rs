@@ -3,11 +3,11 @@
 use super::ops::{Op, Ops};
 use super::reader::{Fields, Number, Reader, parse};
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
-use crate::ids::Buffer;
 use crate::interop::lines::Lines;
 use crate::interop::{MOST_LOCATIONS, identifier};
-use crate::kind::Kind;
+use crate::program::ids::Buffer;
+use crate::program::kind::Kind;
+use crate::schedule::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
 
 /// Chunks of one buffer.
 pub(super) const MOST_CHUNKS: u64 = 1 << 16;

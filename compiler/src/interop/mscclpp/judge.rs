@@ -10,10 +10,10 @@
 
 use super::plan::{At, Chunk, End, Plan, Tick, What};
 use super::run::Order;
+use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::ids::Location;
 use crate::interop::finding;
-use crate::words;
+use crate::program::ids::Location;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::rc::Rc;

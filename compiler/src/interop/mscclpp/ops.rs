@@ -3,9 +3,9 @@
 use super::document::{BUFFERS, Channel, MOST_CHUNKS};
 use super::reader::{Fields, Number, Reader};
 use crate::diagnostic::{Check, Loc};
-use crate::domain::LARGEST_BLOCK_CAP;
-use crate::dtype::RedOp;
-use crate::ids::Buffer;
+use crate::program::dtype::RedOp;
+use crate::program::ids::Buffer;
+use crate::schedule::domain::LARGEST_BLOCK_CAP;
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 

@@ -2,8 +2,8 @@
 
 use super::document::Document;
 use crate::diagnostic::Loc;
-use crate::dtype::RedOp;
-use crate::ids::{Buffer, Place, Rank};
+use crate::program::dtype::RedOp;
+use crate::program::ids::{Buffer, Place, Rank};
 use std::ops::Range;
 
 /// A file whose names are resolved.

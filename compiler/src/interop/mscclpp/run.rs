@@ -2,10 +2,10 @@
 //! that whether all can run does not depend on the order.
 
 use super::plan::{At, End, Plan, Tick, What};
+use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
-use crate::ids::Rank;
 use crate::interop::finding;
-use crate::words;
+use crate::program::ids::Rank;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeSet, VecDeque};
 

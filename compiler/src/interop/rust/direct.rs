@@ -1,8 +1,8 @@
 //! Operations without messages: what is received is read where it was sent from, as long as it still lies there when it is
 //! used, and else from a chunk of scratch.
 
-use crate::ids::{Location, Slice};
-use crate::location::LocationTable;
+use crate::program::ids::{Location, Slice};
+use crate::program::location::LocationTable;
 use crate::program::{Op, Program, Site};
 use rustc_hash::{FxHashMap, FxHashSet};
 

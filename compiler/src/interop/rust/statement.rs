@@ -1,8 +1,8 @@
 //! Operations as statements.
 
 use super::direct::Move;
-use crate::ids::{Rank, Slice, ThreadBlock};
-use crate::kind::Shape;
+use crate::program::ids::{Rank, Slice, ThreadBlock};
+use crate::program::kind::Shape;
 use std::fmt::Write;
 
 /// Statements that differ by constant steps are a loop from this number on.

@@ -11,8 +11,8 @@ use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::world::{Options, World};
 use cudarc::driver::sys::CUresult;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::{Buffer, Rank};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Rank};
 
 /// Everything: set-up, FIFOs, windows, a multicast object, loading, calls, and the end of it.
 fn scenario(fake: &Fake) -> Result<(), Error> {

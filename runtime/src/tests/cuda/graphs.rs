@@ -10,8 +10,8 @@ use crate::failure::Cause;
 use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::world::{Options, World};
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::Rank;
 
 /// A ring on two ranks that adds up, in place, floats that double with each call.
 struct Doubling {

@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::launch::Call;
 use crate::world::World;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::dtype::{DType, RedOp};
+use quadrille_compiler::program::dtype::{DType, RedOp};
 
 /// A program on two ranks, in place, on windows for at most so many elements.
 struct Calls {

@@ -3,7 +3,7 @@
 use super::{calls, clean, named, world};
 use crate::driver::api::symbol;
 use crate::driver::fake::Fake;
-use quadrille_compiler::dtype::DType;
+use quadrille_compiler::program::dtype::DType;
 
 /// What makes and frees, without questions and without what turns to a context.
 fn makes(name: &str) -> bool {

@@ -15,10 +15,10 @@ use crate::tests::shared::without;
 use crate::tests::waits::{failure, records};
 use crate::tests::{cache, kernels_of, provide};
 use crate::world::{Options, World};
-use quadrille_compiler::abi::StatusRecord;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::kernel::abi::StatusRecord;
 use quadrille_compiler::options::Protocol;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::Rank;
 use std::time::Duration;
 
 fn world(fake: &Fake, ranks: u32) -> World {

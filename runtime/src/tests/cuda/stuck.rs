@@ -11,8 +11,8 @@ use crate::launch::Call;
 use crate::tests::{cache, provide};
 use crate::world::{LEAVING, Options, World};
 use cudarc::driver::sys::CUresult;
-use quadrille_compiler::dtype::{DType, RedOp};
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::Rank;
 use std::time::{Duration, Instant};
 
 /// Time to leave.

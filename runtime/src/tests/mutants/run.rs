@@ -11,13 +11,13 @@ use crate::run::Session;
 use crate::tests::{cache, collective, collectives, provide};
 use crate::world::{Options, World};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::domain::Domain;
-use quadrille_compiler::dtype::{DType, RedOp};
 use quadrille_compiler::emit::Cuda;
-use quadrille_compiler::ids::{Buffer, Rank};
-use quadrille_compiler::kind::Shape;
+use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::options::Protocol;
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::program::ids::{Buffer, Rank};
+use quadrille_compiler::program::kind::Shape;
+use quadrille_compiler::schedule::domain::Domain;
 use quadrille_vgpu::{Check, Fault, Policy};
 
 /// How a mutant was caught.

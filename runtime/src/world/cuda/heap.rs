@@ -4,7 +4,7 @@
 use crate::driver::api::symbol;
 use crate::driver::{Context, CudaError, Device, Driver, Mapping, Multicast, Physical, Range};
 use crate::world::gpus::Place;
-use quadrille_compiler::ids::Rank;
+use quadrille_compiler::program::ids::Rank;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 use super::*;
 use half::bf16;
-use quadrille_compiler::kind::{Kind, Shape};
+use quadrille_compiler::program::kind::{Kind, Shape};
 
 fn sum(values: &[f64], dtype: DType) -> Allowed {
     Allowed::result(values.iter().copied(), RedOp::Sum, dtype, 2)

@@ -5,7 +5,7 @@ use libtest_mimic::Failed;
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::{Call, CallProblem, Cause, Error, Job};
 use quadrille::{Communicator, DType, RedOp, World};
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::widths::Widths;
 
 const SEEDS: u64 = 12;
 

@@ -5,7 +5,7 @@ use libtest_mimic::Failed;
 use quadrille::runtime::Job;
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::{DType, RedOp, World};
-use quadrille_compiler::widths::Widths;
+use quadrille_compiler::kernel::widths::Widths;
 
 pub(super) fn every_pattern() -> Result<String, Failed> {
     let halves: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();

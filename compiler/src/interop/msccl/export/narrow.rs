@@ -1,8 +1,8 @@
 //! Tasks to tasks that are steps of a file: each with at most one message in and one out, of at most two sources.
 
-use crate::ids::{Buffer, Rank, Slice};
 use crate::lower::{End, Task, Tasks};
 use crate::program::Program;
+use crate::program::ids::{Buffer, Rank, Slice};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 

@@ -1,9 +1,9 @@
 //! A thread block for each step, under the rules of files: a block has at most one peer to send to and one to receive from,
 //! and a connection belongs to one block at each end and to one channel.
 
-use crate::ids::Rank;
 use crate::lower::{End, Task, Tasks};
 use crate::program::Program;
+use crate::program::ids::Rank;
 use std::collections::BTreeMap;
 
 /// A thread block's connections.

@@ -2,11 +2,11 @@
 
 use super::Runtime;
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::domain::LARGEST_BLOCK_CAP;
 use crate::interop::msccl::coll;
 use crate::interop::msccl::document::{Algorithm, MOST_CHANNELS};
 use crate::options::{How, Protocol, ScheduleOptions, Transport};
 use crate::program::Program;
+use crate::schedule::domain::LARGEST_BLOCK_CAP;
 
 /// Thread blocks of a channel.
 const MOST_BLOCKS_OF_CHANNEL: usize = 32;

@@ -3,11 +3,11 @@
 use super::narrow::Narrow;
 use super::place::Placed;
 use crate::diagnostic::Loc;
-use crate::ids::{Buffer, Slice};
 use crate::interop::msccl::document::{Block, Chunks, Gpu, Step, StepKind};
-use crate::kind::Kind;
 use crate::lower::{End, Task};
 use crate::program::Program;
+use crate::program::ids::{Buffer, Slice};
+use crate::program::kind::Kind;
 
 /// The GPUs of a file. `order`: an order of the tasks in which they can run.
 pub(super) fn gpus(

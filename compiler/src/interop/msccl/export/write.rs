@@ -1,11 +1,11 @@
 //! The text of a file. Every attribute that RCCL demands is there; a tag stands on one line, with single blanks, as its parser
 //! wants it.
 
-use crate::ids::Buffer;
 use crate::interop::msccl::document::{Algorithm, Block, Chunks, Step, StepKind};
 use crate::interop::msccl::{coll, message_units};
-use crate::kind::Shape;
 use crate::options::Sizes;
+use crate::program::ids::Buffer;
+use crate::program::kind::Shape;
 use std::fmt::Write;
 
 /// Writes a file. `comments`: what it says besides, a line each; none may contain `--`.
@@ -35,7 +35,7 @@ pub(super) fn write(
         u32::from(*in_place),
         u32::from(*out_of_place),
     );
-    for (gpu, id) in algorithm.gpus.iter().zip((0..).map(crate::ids::Rank)) {
+    for (gpu, id) in algorithm.gpus.iter().zip((0..).map(crate::program::ids::Rank)) {
         let (input, output) = (shape.input_chunks(id), shape.output_chunks(id));
         let _ = writeln!(
             text,

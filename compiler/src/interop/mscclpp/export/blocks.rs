@@ -4,9 +4,9 @@
 use super::limits::{MOST_CHANNELS_OF_OP, MOST_SEMAPHORES_OF_OP};
 use super::moves::{Piece, pieces};
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::interop::finding;
 use crate::program::Program;
+use crate::program::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::schedule::{Action, Block, Counter, CounterKind, Operand, Schedule, Step};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;

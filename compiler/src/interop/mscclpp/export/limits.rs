@@ -3,10 +3,10 @@
 use super::parts::Parts;
 use super::wires::Wires;
 use crate::diagnostic::{Check, Diagnostic};
-use crate::domain::LARGEST_BLOCK_CAP;
 use crate::interop::finding;
-use crate::kind::Shape;
 use crate::program::Program;
+use crate::program::kind::Shape;
+use crate::schedule::domain::LARGEST_BLOCK_CAP;
 
 /// Operations of a thread block.
 pub(super) const MOST_OPS: usize = 64;

@@ -1,7 +1,7 @@
 //! Moves as operations of the format, by where their ends lie as seen from the rank that moves them.
 
 use super::limits::MOST_ENDS;
-use crate::ids::{Rank, Slice};
+use crate::program::ids::{Rank, Slice};
 use crate::schedule::{Operand, combines};
 
 /// An operation that moves chunks.
@@ -148,7 +148,7 @@ impl Moving {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::Buffer;
+    use crate::program::ids::Buffer;
     use crate::schedule::Multicast;
     use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 
 use super::blocks::{Blocks, Item, Sort, Tick, Wire};
 use super::limits::MOST_OPS;
-use crate::ids::{Place, Rank, ThreadBlock};
+use crate::program::ids::{Place, Rank, ThreadBlock};
 use rustc_hash::FxHashMap;
 
 /// The thread blocks of the plan.

@@ -3,8 +3,8 @@
 use super::blocks::{Item, Sort};
 use super::parts::Parts;
 use super::wires::Wires;
-use crate::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
-use crate::kind::{Kind, Shape};
+use crate::program::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
+use crate::program::kind::{Kind, Shape};
 use crate::schedule::{Multicast, Operand, Schedule};
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};

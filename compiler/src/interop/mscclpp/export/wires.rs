@@ -2,7 +2,7 @@
 
 use super::blocks::{Item, Sort, Tick};
 use super::parts::Parts;
-use crate::ids::{Buffer, Place, Rank, ThreadBlock};
+use crate::program::ids::{Buffer, Place, Rank, ThreadBlock};
 use crate::schedule::{Multicast, Operand};
 use std::collections::BTreeSet;
 

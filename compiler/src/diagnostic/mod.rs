@@ -1,0 +1,351 @@
+//! Findings: what is wrong, where, why, and what to do. One type for every stage; the macro, the command line and
+//! the library all show the same text.
+
+pub(crate) mod words;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::fmt;
+use std::sync::Arc;
+
+/// The check that found a problem. Its id is the file of the check, the folder of its rejected cases, and the word in
+/// brackets at the end of a message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Check {
+    /// Stage 1: not the language's syntax, or a name or type the language does not know.
+    Syntax,
+    /// Stage 1: a construct or attribute that cannot be carried out.
+    Unsupported,
+    /// Stage 1: overflow, division by zero, too many evaluated statements.
+    Arithmetic,
+    /// Stage 1: a failed `assert!`.
+    Requirement,
+    /// Stage 1: an index or range outside its buffer.
+    OutOfBounds,
+    /// Stage 1: partially overlapping ranges.
+    Overlap,
+    /// Stage 1: chunks of different size joined.
+    ChunkPosition,
+    /// Stage 1: a read of a chunk nothing has written.
+    ReadBeforeWrite,
+    /// Stage 1: a store into `input`.
+    InputOverwritten,
+    /// Stage 1: an output chunk without its due value.
+    Postcondition,
+    /// Stage 2: a schedule that breaks the rules its proof rests on.
+    Form,
+    /// Stage 2: a schedule that computes something else than its program.
+    Translation,
+    /// Stage 2: a wait that no signal can meet.
+    Deadlock,
+    /// Stage 2: two unordered accesses to one location.
+    DataRace,
+    /// Stage 2: a FIFO slot stored to before its last content was read.
+    SlotReuse,
+    /// Stage 2: a peer's buffer touched before its kernel began or after it may have ended.
+    EntryExit,
+    /// Stage 2: counters that disagree at the end of a call.
+    Invariant,
+    /// Stage 2: more thread blocks than can be resident.
+    Residency,
+    /// Kernel: the rolled kernel is not the schedule.
+    Rolled,
+}
+
+impl Check {
+    /// Every check, in the order of the stages.
+    pub const ALL: [Check; 19] = [
+        Check::Syntax,
+        Check::Unsupported,
+        Check::Arithmetic,
+        Check::Requirement,
+        Check::OutOfBounds,
+        Check::Overlap,
+        Check::ChunkPosition,
+        Check::ReadBeforeWrite,
+        Check::InputOverwritten,
+        Check::Postcondition,
+        Check::Form,
+        Check::Translation,
+        Check::Deadlock,
+        Check::DataRace,
+        Check::SlotReuse,
+        Check::EntryExit,
+        Check::Invariant,
+        Check::Residency,
+        Check::Rolled,
+    ];
+
+    /// The id, as in `[postcondition]`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Check::Syntax => "syntax",
+            Check::Unsupported => "unsupported",
+            Check::Arithmetic => "arithmetic",
+            Check::Requirement => "requirement",
+            Check::OutOfBounds => "out-of-bounds",
+            Check::Overlap => "overlap",
+            Check::ChunkPosition => "chunk-position",
+            Check::ReadBeforeWrite => "read-before-write",
+            Check::InputOverwritten => "input-overwritten",
+            Check::Postcondition => "postcondition",
+            Check::Form => "form",
+            Check::Translation => "translation",
+            Check::Deadlock => "deadlock",
+            Check::DataRace => "data-race",
+            Check::SlotReuse => "slot-reuse",
+            Check::EntryExit => "entry-exit",
+            Check::Invariant => "invariant",
+            Check::Residency => "residency",
+            Check::Rolled => "rolled",
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.id())
+    }
+}
+
+/// A position in a source file. Ordered as in the text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Position {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 0 (shown from 1).
+    pub column: u32,
+}
+
+/// A stretch of a source file: what an error underlines.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Loc {
+    /// First character.
+    pub start: Position,
+    /// One past the last character.
+    pub end: Position,
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.line, self.column + 1)
+    }
+}
+
+/// `line:column` of the start.
+impl fmt::Display for Loc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.start.fmt(f)
+    }
+}
+
+/// The text that locations point into.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SourceFile {
+    /// The file's name as shown in messages.
+    pub path: Arc<str>,
+    /// The line of the file that `text` begins with, from 1.
+    pub first_line: u32,
+    /// The text; its columns are the file's.
+    pub text: Arc<str>,
+}
+
+impl SourceFile {
+    /// The byte range of `loc` in `text`; clamped to the text.
+    fn bytes(&self, loc: Loc) -> std::ops::Range<usize> {
+        let start = self.offset(loc.start);
+        start..self.offset(loc.end).max(start)
+    }
+
+    fn offset(&self, at: Position) -> usize {
+        let mut offset = 0;
+        for (i, line) in self.text.split_inclusive('\n').enumerate() {
+            if i as u32 + self.first_line == at.line {
+                let within = line.char_indices().nth(at.column as usize).map_or(line.len(), |(b, _)| b);
+                return offset + within;
+            }
+            offset += line.len();
+        }
+        self.text.len()
+    }
+
+    /// Whether `loc` starts on a line of the text.
+    fn contains(&self, loc: Loc) -> bool {
+        let lines = self.text.lines().count() as u32;
+        (self.first_line..self.first_line.saturating_add(lines)).contains(&loc.start.line)
+    }
+
+    /// The text that `loc` covers.
+    pub fn slice(&self, loc: Loc) -> &str {
+        &self.text[self.bytes(loc)]
+    }
+}
+
+/// A problem: what, where, why, what to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Diagnostic {
+    /// The check that found it.
+    pub check: Check,
+    /// What it stands on; `None` for a schedule without a Rust source.
+    pub loc: Option<Loc>,
+    /// One line: what is wrong, naming chunks and ranks. No full stop.
+    pub message: String,
+    /// For which world size and in which iteration, and how often; see [`Context`].
+    pub context: Option<Context>,
+    /// Why: further facts, one line each.
+    pub notes: Vec<String>,
+    /// What to do, only where it follows from the facts.
+    pub help: Option<String>,
+}
+
+/// Where in the program's run a problem showed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Context {
+    /// The world size shown: the largest failing one.
+    pub ranks: u32,
+    /// The values of the collective's parameters, as `k = 3`; empty where it has none.
+    pub params: String,
+    /// Other failing world sizes, ascending.
+    pub also: Vec<u32>,
+    /// The values of the loop variables, as `c = 0, hop = 1`; empty outside loops.
+    pub iteration: String,
+    /// How many more, as `55 more chunks likewise`; empty if none.
+    pub more: String,
+}
+
+impl Diagnostic {
+    /// A finding with nothing but its place and message.
+    pub fn new(check: Check, loc: impl Into<Option<Loc>>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            check,
+            loc: loc.into(),
+            message: message.into(),
+            context: None,
+            notes: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// Adds a note.
+    pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// Sets the help.
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// Sets the context.
+    pub fn context(mut self, context: Context) -> Diagnostic {
+        self.context = Some(context);
+        self
+    }
+
+    /// The message with its check's id.
+    pub fn headline(&self) -> String {
+        format!("{} [{}]", self.message, self.check)
+    }
+
+    /// Everything as plain lines without the source: what a compiler error carries.
+    pub fn plain(&self) -> String {
+        let mut text = self.headline();
+        let mut line = |label: &str, body: &str| {
+            text.push('\n');
+            text.push_str(label);
+            text.push_str(body);
+        };
+        if let Some(context) = &self.context {
+            line("  ", &context.to_string());
+        }
+        for note in &self.notes {
+            line("note: ", note);
+        }
+        if let Some(help) = &self.help {
+            line("help: ", help);
+        }
+        text
+    }
+}
+
+impl fmt::Display for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "with RANKS = {}", self.ranks)?;
+        if !self.params.is_empty() {
+            write!(f, ", {}", self.params)?;
+        }
+        if !self.also.is_empty() {
+            write!(f, " (also {})", words::runs(&self.also).join(", "))?;
+        }
+        if !self.iteration.is_empty() {
+            write!(f, ", in iteration {}", self.iteration)?;
+        }
+        if !self.more.is_empty() {
+            write!(f, "; {}", self.more)?;
+        }
+        Ok(())
+    }
+}
+
+/// Findings and the text they point into: the error type of everything that checks.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Diagnostics {
+    /// The findings, in source order; not empty.
+    pub list: Vec<Diagnostic>,
+    /// What they point into, where known.
+    pub source: Option<SourceFile>,
+}
+
+impl Diagnostics {
+    /// The findings as rustc would show them, a blank line between them.
+    pub fn render(&self, color: bool) -> String {
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        let texts: Vec<_> =
+            self.list.iter().map(|d| render_one(d, self.source.as_ref(), &renderer)).collect();
+        texts.join("\n\n") + "\n"
+    }
+}
+
+fn render_one(diagnostic: &Diagnostic, source: Option<&SourceFile>, renderer: &Renderer) -> String {
+    let headline = diagnostic.headline();
+    let mut group = Group::with_title(Level::ERROR.primary_title(&headline));
+    if let Some((source, loc)) = source.zip(diagnostic.loc) {
+        group = if source.contains(loc) {
+            group.element(
+                Snippet::source(&*source.text)
+                    .line_start(source.first_line as usize)
+                    .path(&*source.path)
+                    .annotation(AnnotationKind::Primary.span(source.bytes(loc))),
+            )
+        } else {
+            let Position { line, column } = loc.start;
+            group.element(Origin::path(&*source.path).line(line as usize).char_column(column as usize + 1))
+        };
+    }
+    if let Some(context) = &diagnostic.context {
+        group = group.element(Level::NOTE.message(context.to_string()));
+    }
+    for note in &diagnostic.notes {
+        group = group.element(Level::NOTE.message(note));
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(help));
+    }
+    renderer.render(&[group])
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.render(false).trim_end())
+    }
+}
+
+/// As `Display`: what a `main` that returns the error, and an `unwrap`, show.
+impl fmt::Debug for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Diagnostics {}

@@ -1,0 +1,325 @@
+//! The kinds of collective: what every chunk holds before, what it must hold after, and the arithmetic of sizes.
+
+use crate::program::dtype::{DType, UnknownName};
+use crate::program::ids::{Buffer, Location, Rank};
+use std::fmt;
+use std::str::FromStr;
+
+/// The kind of a collective, which fixes its buffers and its postcondition. With N ranks and C chunks, the sizes
+/// of one rank's input and output in chunks are given as `input -> output`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Kind {
+    /// Every rank gets the reduction over all ranks; C -> C.
+    AllReduce,
+    /// Every rank gets every rank's input; C -> N*C.
+    AllGather,
+    /// Rank r gets the reduction of everybody's unit r; N*C -> C.
+    ReduceScatter,
+    /// Every rank gets the root's input; C -> C, `input` exists at the root only.
+    Broadcast,
+    /// The root gets the reduction over all ranks; C -> C, `output` exists at the root only.
+    Reduce,
+    /// Rank r's unit s goes to rank s's unit r; N*C -> N*C.
+    AllToAll,
+    /// The root gets every rank's input; C -> N*C, `output` exists at the root only.
+    Gather,
+    /// Rank r gets the root's unit r; N*C -> C, `input` exists at the root only.
+    Scatter,
+    /// Every rank gets the input of the rank before it, rank 0 that of the last (as nccl-tests' sendrecv); C -> C.
+    SendRecv,
+    /// What the program's own `expect!` statements say; C -> C.
+    Custom,
+}
+
+/// What an output chunk must hold at the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expected<'p> {
+    /// The reduction over all ranks of their input chunk.
+    Reduced {
+        /// The chunk's index in every rank's input.
+        chunk: u32,
+    },
+    /// One rank's input chunk, unchanged.
+    Copied(Contribution),
+    /// The reduction of these input chunks, in any order.
+    Combined(&'p [Contribution]),
+    /// Anything.
+    Unspecified,
+}
+
+/// One rank's input chunk as a value: what sums are made of.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Contribution {
+    /// Whose input.
+    pub rank: Rank,
+    /// The chunk's index in that rank's *input* (also where the collective is in place).
+    pub chunk: u32,
+}
+
+/// `input[3][0]`.
+impl fmt::Display for Contribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Location { buffer: Buffer::Input, rank: self.rank, chunk: self.chunk }.fmt(f)
+    }
+}
+
+impl Kind {
+    /// Every kind, in the order help texts list them.
+    pub const ALL: [Kind; 10] = [
+        Kind::AllReduce,
+        Kind::AllGather,
+        Kind::ReduceScatter,
+        Kind::Broadcast,
+        Kind::Reduce,
+        Kind::AllToAll,
+        Kind::Gather,
+        Kind::Scatter,
+        Kind::SendRecv,
+        Kind::Custom,
+    ];
+
+    /// The name users write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::AllReduce => "all_reduce",
+            Kind::AllGather => "all_gather",
+            Kind::ReduceScatter => "reduce_scatter",
+            Kind::Broadcast => "broadcast",
+            Kind::Reduce => "reduce",
+            Kind::AllToAll => "all_to_all",
+            Kind::Gather => "gather",
+            Kind::Scatter => "scatter",
+            Kind::SendRecv => "send_recv",
+            Kind::Custom => "custom",
+        }
+    }
+
+    /// Units (of `count` elements each) in one rank's input and output.
+    pub fn units(self, ranks: u32) -> (u32, u32) {
+        match self {
+            Kind::AllReduce | Kind::Broadcast | Kind::Reduce | Kind::SendRecv | Kind::Custom => (1, 1),
+            Kind::AllGather | Kind::Gather => (1, ranks),
+            Kind::ReduceScatter | Kind::Scatter => (ranks, 1),
+            Kind::AllToAll => (ranks, ranks),
+        }
+    }
+
+    /// Whether the kind has a root.
+    pub fn rooted(self) -> bool {
+        self.root_only(Buffer::Input) || self.root_only(Buffer::Output)
+    }
+
+    /// Whether a buffer exists at the root alone.
+    pub fn root_only(self, buffer: Buffer) -> bool {
+        match buffer {
+            Buffer::Input => matches!(self, Kind::Broadcast | Kind::Scatter),
+            Buffer::Output => matches!(self, Kind::Reduce | Kind::Gather),
+            Buffer::Data | Buffer::Scratch => false,
+        }
+    }
+
+    /// Whether the kind can be written in place.
+    pub fn has_in_place(self) -> bool {
+        !matches!(self, Kind::Gather | Kind::Scatter | Kind::SendRecv)
+    }
+
+    /// busbw over algbw, as nccl-tests defines it (its doc/PERFORMANCE.md): the fraction of the message that has to
+    /// cross the busiest link in one direction. A custom collective has no bound to compare with; its factor is 1.
+    pub fn busbw_factor(self, ranks: u32) -> f64 {
+        let n = f64::from(ranks);
+        match self {
+            Kind::AllReduce => 2.0 * (n - 1.0) / n,
+            Kind::AllGather | Kind::ReduceScatter | Kind::AllToAll | Kind::Gather | Kind::Scatter => {
+                (n - 1.0) / n
+            }
+            Kind::Broadcast | Kind::Reduce | Kind::SendRecv | Kind::Custom => 1.0,
+        }
+    }
+
+    /// Elements of one unit for a message of `bytes`, by nccl-tests' rule: `bytes` is the larger of one rank's input
+    /// and output; it is divided (floor) by the element size, and by the number of ranks where that side has a unit
+    /// a rank.
+    pub fn count(self, bytes: u64, dtype: DType, ranks: u32) -> u64 {
+        let (input, output) = self.units(ranks);
+        bytes / dtype.bytes() as u64 / u64::from(input.max(output))
+    }
+
+    /// The message size in bytes that `count` elements a unit amount to; the inverse of [`Kind::count`].
+    pub fn bytes(self, count: u64, dtype: DType, ranks: u32) -> u64 {
+        let (input, output) = self.units(ranks);
+        count * dtype.bytes() as u64 * u64::from(input.max(output))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownName;
+    fn from_str(s: &str) -> Result<Self, UnknownName> {
+        Kind::ALL.into_iter().find(|k| k.name() == s).ok_or_else(|| UnknownName {
+            given: s.to_owned(),
+            what: "kind of collective",
+            known: Kind::ALL.map(Kind::name).join(", "),
+        })
+    }
+}
+
+/// A kind for one world size, chunking and placement: everything about buffers follows from it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Shape {
+    /// The kind.
+    pub kind: Kind,
+    /// World size N, at least 1.
+    pub ranks: u32,
+    /// Chunks of one unit, C, at least 1.
+    pub chunks: u32,
+    /// One buffer named `data` instead of `input` and `output`.
+    pub in_place: bool,
+    /// The root of a rooted kind; else rank 0.
+    pub root: Rank,
+    /// Nodes that the ranks are spread over, node by node in equal numbers; divides N.
+    pub nodes: u32,
+    /// Chunks of every rank's `scratch`.
+    pub scratch: u32,
+}
+
+impl Shape {
+    /// The shape of an out-of-place collective with root 0, on one node, without scratch.
+    pub fn new(kind: Kind, ranks: u32, chunks: u32) -> Shape {
+        Shape { kind, ranks, chunks, in_place: false, root: Rank(0), nodes: 1, scratch: 0 }
+    }
+
+    /// The buffers a rank has, as the program names them; `scratch` only where it has chunks.
+    pub fn buffers(&self) -> &'static [Buffer] {
+        match (self.in_place, self.scratch) {
+            (true, 0) => &[Buffer::Data],
+            (true, _) => &[Buffer::Data, Buffer::Scratch],
+            (false, 0) => &[Buffer::Input, Buffer::Output],
+            (false, _) => &[Buffer::Input, Buffer::Output, Buffer::Scratch],
+        }
+    }
+
+    /// Units of a buffer, as allocated on `rank`; 0 where the buffer does not exist. `scratch` is not made of units.
+    pub fn units(&self, buffer: Buffer, rank: Rank) -> u32 {
+        let (input, output) = self.kind.units(self.ranks);
+        let here = !self.kind.root_only(buffer) || rank == self.root;
+        match buffer {
+            Buffer::Input if !self.in_place && here => input,
+            Buffer::Output if !self.in_place && here => output,
+            Buffer::Data if self.in_place => input.max(output),
+            Buffer::Input | Buffer::Output | Buffer::Data | Buffer::Scratch => 0,
+        }
+    }
+
+    /// Chunks of a buffer on `rank`; 0 where the buffer does not exist.
+    pub fn chunks(&self, buffer: Buffer, rank: Rank) -> u32 {
+        match buffer {
+            Buffer::Scratch => self.scratch,
+            _ => self.units(buffer, rank).saturating_mul(self.chunks),
+        }
+    }
+
+    /// The position of a chunk in its unit, on which its size depends; `None` for `scratch`, whose chunks take the
+    /// size of what is stored there.
+    pub fn position(&self, buffer: Buffer, chunk: u32) -> Option<u32> {
+        (buffer != Buffer::Scratch).then(|| chunk % self.chunks)
+    }
+
+    /// Chunks of one rank's input, wherever it lies; 0 where the rank has none.
+    pub fn input_chunks(&self, rank: Rank) -> u32 {
+        Shape { in_place: false, ..*self }.chunks(Buffer::Input, rank)
+    }
+
+    /// Where chunk `chunk` of `rank`'s input lies: in `input`, or in `data` where the collective is in place.
+    pub fn input_location(&self, rank: Rank, chunk: u32) -> Location {
+        if !self.in_place {
+            return Location { buffer: Buffer::Input, rank, chunk };
+        }
+        let chunk = match self.kind {
+            Kind::AllGather => rank.0 * self.chunks + chunk,
+            _ => chunk,
+        };
+        Location { buffer: Buffer::Data, rank, chunk }
+    }
+
+    /// What a chunk holds when the call begins; `None` where nothing has been written.
+    pub fn initial(&self, at: Location) -> Option<Contribution> {
+        let Location { buffer, rank, chunk } = at;
+        if matches!(buffer, Buffer::Output | Buffer::Scratch) || chunk >= self.chunks(buffer, rank) {
+            return None;
+        }
+        let first = self.input_location(rank, 0).chunk;
+        let chunk = chunk.checked_sub(first).filter(|&chunk| chunk < self.input_chunks(rank))?;
+        Some(Contribution { rank, chunk })
+    }
+
+    /// Chunks of one rank's output, wherever it lies; 0 where the rank has none.
+    pub fn output_chunks(&self, rank: Rank) -> u32 {
+        Shape { in_place: false, ..*self }.chunks(Buffer::Output, rank)
+    }
+
+    /// Every output chunk: its rank and its index in that rank's output, ascending.
+    pub fn outputs(self) -> impl Iterator<Item = (Rank, u32)> {
+        (0..self.ranks)
+            .map(Rank)
+            .flat_map(move |rank| (0..self.output_chunks(rank)).map(move |chunk| (rank, chunk)))
+    }
+
+    /// Where chunk `chunk` of `rank`'s output lies: in `output`, or in `data` where the collective is in place.
+    pub fn output_location(&self, rank: Rank, chunk: u32) -> Location {
+        if !self.in_place {
+            return Location { buffer: Buffer::Output, rank, chunk };
+        }
+        let chunk = match self.kind {
+            Kind::ReduceScatter => rank.0 * self.chunks + chunk,
+            _ => chunk,
+        };
+        Location { buffer: Buffer::Data, rank, chunk }
+    }
+
+    /// Whether [`Shape::expected`] is the same for all ranks.
+    pub fn expects_alike(&self) -> bool {
+        matches!(self.kind, Kind::AllReduce | Kind::AllGather | Kind::Broadcast)
+    }
+
+    /// What chunk `chunk` of `rank`'s output must hold at the end by the kind alone, which leaves it open for a
+    /// custom collective.
+    pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'static> {
+        let (unit, position) = (chunk / self.chunks, chunk % self.chunks);
+        let copied = |rank: Rank, chunk| Expected::Copied(Contribution { rank, chunk });
+        match self.kind {
+            Kind::AllReduce | Kind::Reduce => Expected::Reduced { chunk },
+            Kind::ReduceScatter => Expected::Reduced { chunk: rank.0 * self.chunks + chunk },
+            Kind::Broadcast => copied(self.root, chunk),
+            Kind::AllGather | Kind::Gather => copied(Rank(unit), position),
+            Kind::AllToAll => copied(Rank(unit), rank.0 * self.chunks + position),
+            Kind::Scatter => copied(self.root, rank.0 * self.chunks + chunk),
+            Kind::SendRecv => copied(Rank((rank.0 + self.ranks - 1) % self.ranks), chunk),
+            Kind::Custom => Expected::Unspecified,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_expect_the_same_where_the_kind_says_so() {
+        for kind in Kind::ALL.into_iter().filter(|&kind| Shape::new(kind, 3, 2).expects_alike()) {
+            let shape = Shape::new(kind, 3, 2);
+            for (rank, chunk) in shape.outputs() {
+                assert_eq!(shape.output_chunks(rank), shape.output_chunks(Rank(0)), "{kind}");
+                assert_eq!(
+                    shape.expected(rank, chunk),
+                    shape.expected(Rank(0), chunk),
+                    "{kind} {rank:?} {chunk}"
+                );
+            }
+        }
+    }
+}

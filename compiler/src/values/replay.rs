@@ -1,0 +1,111 @@
+//! Runs a program over values.
+
+use crate::program::{OpId, Program};
+use crate::values::{State, ValueId, Values};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// What a run does to ranges of chunks, by their numbers (see [`Locations`](crate::program::location::Locations)); told in the
+/// order in which it happens: an operation reads all its sources before it stores.
+pub(crate) trait Observe {
+    /// The operation reads chunks, which hold this, or nothing.
+    fn read(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]);
+    /// The operation has stored these values to chunks.
+    fn store(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]);
+}
+
+/// Runs the program from the contents at the call's begin; returns the contents at its end. An operation with a slice
+/// outside its buffer does nothing: slices are judged before.
+pub(crate) fn replay(program: &Program, values: &mut Values, observer: &mut impl Observe) -> State {
+    let mut state = State::initial(&program.shape, values);
+    let locations = *state.locations();
+    let held = state.held();
+    let combined = program.ops.iter().filter(|op| op.sources.len() > 1);
+    values.reserve(combined.clone().count(), combined.map(|op| op.sources[0].len as usize).sum());
+    let unknown = values.unknown();
+    let mut sources: SmallVec<[Range<usize>; 8]> = SmallVec::new();
+    let mut dests: SmallVec<[Range<usize>; 8]> = SmallVec::new();
+    for (op, id) in program.ops.iter().zip((0..).map(OpId)) {
+        sources.clear();
+        sources.extend(op.sources.iter().filter_map(|slice| locations.range(slice)));
+        dests.clear();
+        dests.extend(op.dests.iter().filter_map(|slice| locations.range(slice)));
+        if (sources.len(), dests.len()) != (op.sources.len(), op.dests.len()) {
+            continue;
+        }
+        let len = dests.iter().chain(&sources).map(Range::len).min().unwrap_or(0);
+        for range in sources.iter_mut().chain(&mut dests) {
+            range.end = range.start + len;
+        }
+        for source in &sources {
+            observer.read(id, source.clone(), &held[source.clone()]);
+        }
+        match &sources[..] {
+            [source] => {
+                for dest in &dests {
+                    held.copy_within(source.clone(), dest.start);
+                    held[dest.clone()].iter_mut().for_each(|held| *held = held.or(Some(unknown)));
+                }
+            }
+            sources => combine(values, held, (sources, &dests), len),
+        }
+        for dest in &dests {
+            observer.store(id, dest.clone(), &held[dest.clone()]);
+        }
+    }
+    state
+}
+
+/// Combines ranges of `len` chunks: those of the sources, each of which is one of the destinations or apart from them.
+pub(super) fn combine(
+    values: &mut Values,
+    held: &mut [Option<ValueId>],
+    (sources, dests): (&[Range<usize>], &[Range<usize>]),
+    len: usize,
+) {
+    let mut terms: SmallVec<[ValueId; 8]> = SmallVec::new();
+    let mut done = 0;
+    while done < len {
+        // As far as every source's values follow each other, they are combined at once.
+        let mut alike = len - done;
+        terms.clear();
+        for source in sources {
+            let next = &held[source.start + done..][..alike];
+            terms.push(next[0].unwrap_or(values.unknown()));
+            alike = following(next);
+        }
+        while alike > 0 {
+            let (value, made) = values.intern_sums(&terms, alike as u32);
+            for dest in dests {
+                let stored = &mut held[dest.start + done..][..made as usize];
+                stored.iter_mut().zip(0..).for_each(|(held, by)| *held = Some(value.further(by)));
+            }
+            terms.iter_mut().for_each(|term| *term = term.further(made));
+            done += made as usize;
+            alike -= made as usize;
+        }
+    }
+}
+
+/// How many chunks at the beginning hold values that follow each other; at least 1.
+fn following(held: &[Option<ValueId>]) -> usize {
+    let Some(Some(first)) = held.first() else { return 1 };
+    held.iter().zip(0..).position(|(held, by)| *held != Some(first.further(by))).unwrap_or(held.len())
+}
+
+/// The values at the end of the program, for comparison with those of a schedule that shares `values`.
+pub fn final_state(program: &Program, values: &mut Values) -> State {
+    replay(program, values, &mut Unwritten::default())
+}
+
+/// Whether a run reads a chunk that holds nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten(pub(crate) bool);
+
+impl Observe for Unwritten {
+    fn read(&mut self, _: OpId, _: Range<usize>, held: &[Option<ValueId>]) {
+        self.0 |= held.iter().fold(false, |unwritten, held| unwritten | held.is_none());
+    }
+
+    fn store(&mut self, _: OpId, _: Range<usize>, _: &[Option<ValueId>]) {}
+}

@@ -1,0 +1,149 @@
+//! Where `avg` and `premul_sum` scale. A sum is divided by the number of ranks by the store that completes it; an input
+//! is multiplied where it enters a combination, or at the end where it is the whole result.
+//!
+//! Which operations do so follows from what their operands hold, so it is found by a replay of the program.
+
+use crate::diagnostic::{Check, Diagnostic};
+use crate::options::How;
+use crate::program::dtype::RedOp;
+use crate::program::ids::Slice;
+use crate::program::kind::Expected;
+use crate::program::{Op, Program, Scaling, Statement, StatementId, Trails};
+use crate::values::{Node, State, ValueId, Values};
+use smallvec::{SmallVec, smallvec};
+
+/// The program with the scalings that the operator asks for; operations whose chunks are scaled differently become
+/// several.
+///
+/// # Errors
+/// `unsupported`: `avg` in a custom collective, which does not say what is complete.
+pub(crate) fn scale(program: Program, op: RedOp) -> Result<Program, Vec<Diagnostic>> {
+    match op {
+        RedOp::Sum | RedOp::Prod | RedOp::Min | RedOp::Max => Ok(program),
+        RedOp::Avg if program.contract.is_some() => Err(vec![
+            Diagnostic::new(
+                Check::Unsupported,
+                program.name_loc,
+                format!("`avg` in the custom collective `{}`", program.name),
+            )
+            .context(program.context())
+            .note(
+                "the inputs that a value has to hold before it is divided are known for the other kinds only",
+            ),
+        ]),
+        RedOp::Avg => Ok(Walk::new(program).run(|walk, terms, value| Scaling {
+            completes: terms.len() > 1 && walk.is_complete(value),
+            ..Scaling::default()
+        })),
+        RedOp::PremulSum(_) => {
+            let mut walk = Walk::new(program);
+            walk.finishes = true;
+            Ok(walk.run(|walk, terms, _| match terms {
+                [_] => Scaling::default(),
+                terms => {
+                    let bare = (0..).zip(terms).filter(|(_, term)| walk.is_input(**term)).map(|(i, _)| i);
+                    Scaling { bare: bare.collect(), ..Scaling::default() }
+                }
+            }))
+        }
+    }
+}
+
+struct Walk {
+    program: Program,
+    values: Values,
+    state: State,
+    /// Chunks of a rank's input.
+    inputs: u32,
+    /// Results that are a bare input are scaled at the end.
+    finishes: bool,
+}
+
+impl Walk {
+    fn new(program: Program) -> Walk {
+        let values = Values::new(&program.shape);
+        let state = State::initial(&program.shape, &values);
+        let inputs = program.shape.input_chunks(program.shape.root);
+        Walk { inputs, values, state, program, finishes: false }
+    }
+
+    fn is_input(&self, value: ValueId) -> bool {
+        matches!(self.values.node(value), Node::Leaf(_))
+    }
+
+    /// Whether a value is the reduction of one input chunk over all ranks.
+    fn is_complete(&self, value: ValueId) -> bool {
+        let Some(leaf) = self.values.first_leaf(value) else { return false };
+        leaf.chunk < self.inputs && self.values.content(value) == self.values.reduction(leaf.chunk)
+    }
+
+    fn run(mut self, scaling: impl Fn(&Walk, &[ValueId], ValueId) -> Scaling) -> Program {
+        let ops = std::mem::take(&mut self.program.ops);
+        let mut scaled: Vec<Op> = Vec::with_capacity(ops.len());
+        for op in ops {
+            let len = op.dests.first().map_or(0, |dest| dest.len);
+            let mut begun = 0;
+            let mut current: Option<Scaling> = None;
+            for offset in 0..len {
+                let read =
+                    |source: &Slice| self.state.read(source.at(offset)).unwrap_or(self.values.unknown());
+                let terms: SmallVec<[ValueId; 8]> = op.sources.iter().map(read).collect();
+                let value = self.values.intern_sum(&terms);
+                op.dests.iter().for_each(|dest| self.state.store(dest.at(offset), value));
+                let next = scaling(&self, &terms, value);
+                if let Some(last) = current.take_if(|last| *last != next) {
+                    scaled.push(part(&op, begun..offset, last));
+                    begun = offset;
+                }
+                current = Some(next);
+            }
+            scaled.push(part(&op, begun..len, current.unwrap_or_default()));
+        }
+        self.program.ops = scaled;
+        if self.finishes {
+            self.finish();
+        }
+        self.program
+    }
+
+    /// Scales the results that are a single input, where they lie.
+    fn finish(&mut self) {
+        let shape = self.program.shape;
+        let mut statement = None;
+        for (rank, chunk) in shape.outputs() {
+            let at = shape.output_location(rank, chunk);
+            let reduces =
+                !matches!(self.program.expected(rank, chunk), Expected::Copied(_) | Expected::Unspecified);
+            if !reduces || !self.state.read(at).is_some_and(|value| self.is_input(value)) {
+                continue;
+            }
+            let id = *statement.get_or_insert_with(|| {
+                let (loc, text) = (self.program.name_loc, self.program.name.clone());
+                self.program.statements.push(Statement { loc, text, how: How::default() });
+                StatementId(self.program.statements.len() as u32 - 1)
+            });
+            let slice = Slice { buffer: at.buffer, rank, start: at.chunk, len: 1 };
+            self.program.ops.push(Op {
+                statement: id,
+                trail: Trails::ROOT,
+                sources: smallvec![slice],
+                dests: smallvec![slice],
+                position: at.chunk % shape.chunks,
+                site: Default::default(),
+                scaling: Scaling { bare: smallvec![0], completes: false },
+            });
+        }
+    }
+}
+
+/// The chunks `range` of an operation.
+fn part(op: &Op, range: std::ops::Range<u32>, scaling: Scaling) -> Op {
+    let slice = |slice: &Slice| Slice { start: slice.start + range.start, len: range.len() as u32, ..*slice };
+    Op {
+        sources: op.sources.iter().map(slice).collect(),
+        dests: op.dests.iter().map(slice).collect(),
+        position: op.position + range.start,
+        scaling,
+        ..op.clone()
+    }
+}

@@ -1,0 +1,5 @@
+//! The check of a kernel.
+
+mod rolled;
+
+pub use rolled::kernel;

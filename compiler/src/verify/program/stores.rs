@@ -1,0 +1,51 @@
+//! Who stored to a chunk first and last, and who read it before anybody did. Gathered only once something is wrong.
+
+use crate::program::ids::Location;
+use crate::program::location::Locations;
+use crate::program::{OpId, Program};
+use crate::values::replay::{Observe, replay};
+use crate::values::{ValueId, Values};
+use std::ops::Range;
+
+/// What a run stored and read.
+#[derive(Debug)]
+pub(crate) struct Stores {
+    locations: Locations,
+    first_and_last: Vec<Option<(OpId, OpId)>>,
+    /// Reads of chunks that held nothing, in the order of the run.
+    pub(crate) unwritten: Vec<(OpId, Location)>,
+}
+
+impl Stores {
+    /// Those of a program.
+    pub(crate) fn of(program: &Program) -> Stores {
+        let locations = Locations::new(&program.shape);
+        let first_and_last = vec![None; locations.len()];
+        let mut stores = Stores { locations, first_and_last, unwritten: Vec::new() };
+        replay(program, &mut Values::new(&program.shape), &mut stores);
+        stores
+    }
+
+    /// The first operation that stored to a chunk.
+    pub(crate) fn first(&self, at: Location) -> Option<OpId> {
+        self.first_and_last[self.locations.index(at)?].map(|(first, _)| first)
+    }
+
+    /// The last operation that stored to a chunk.
+    pub(crate) fn last(&self, at: Location) -> Option<OpId> {
+        self.first_and_last[self.locations.index(at)?].map(|(_, last)| last)
+    }
+}
+
+impl Observe for Stores {
+    fn read(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]) {
+        let unwritten = chunks.zip(held).filter(|(_, held)| held.is_none());
+        self.unwritten.extend(unwritten.filter_map(|(at, _)| Some((op, self.locations.at(at)?))));
+    }
+
+    fn store(&mut self, op: OpId, chunks: Range<usize>, _: &[Option<ValueId>]) {
+        for stored in &mut self.first_and_last[chunks] {
+            stored.get_or_insert((op, op)).1 = op;
+        }
+    }
+}
