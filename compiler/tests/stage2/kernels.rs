@@ -10,7 +10,8 @@ use quadrille_compiler::program::Program;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::schedule::{Action, Schedule};
-use quadrille_compiler::verify::{self, Verified};
+use quadrille_compiler::verified::Verified;
+use quadrille_compiler::verify;
 
 fn built(program: &Program, options: &ScheduleOptions) -> (Kernel, Verified<Schedule>) {
     let domain = Domain::full_mesh(program.shape.ranks);
