@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::hang::Waiting;
+use crate::machine::hang::Waiting;
 
 /// One thing wrong with a PTX text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -380,7 +380,7 @@ pub enum Fault {
         value: u64,
     },
     /// Nothing can go on any more.
-    #[error("hang: every live warp waits\n{}", crate::hang::render(waiting))]
+    #[error("hang: every live warp waits\n{}", crate::machine::hang::render(waiting))]
     Hang {
         /// Every live warp.
         waiting: Vec<Waiting>,

@@ -52,60 +52,34 @@
 //! value that the model lets them. Reads never see stores that have not been executed, and stores to one location take
 //! effect in the order of their execution; so load buffering and 2+2W, which the model allows, do not show up.
 //!
-//! The flow: text -> `lexer` -> `parser` -> `ast` -> `decode` (with `cfg` for meeting points) -> `isa`; `machine` deals
-//! ranks to `worker`s, which give `warp`s turns and speak through the `board`; `exec` runs them. Values: `alu` and
-//! `float` for what ordinary code consists of, `floatop` and `soft` for every other format, rounding and modifier,
-//! `convert`, `carry`. Memory: `reach`, `access`, `memory`; `multimem`, `copies` (asynchronous ones) and `mbarrier`.
-//! `sync` is what lanes and warps do together; `hang` knows when nothing can go on.
+//! Modules stand in data order:
+//!
+//! | module | holds |
+//! |---|---|
+//! | `error` | faults: what can go wrong in a text, in a request, in a run |
+//! | `registers` | vectors of 32 lanes |
+//! | `arithmetic` | floats of every format and rounding; lane-wise instructions as tables |
+//! | `front` | PTX text to decoded functions, with points where diverged lanes meet and registers that share places |
+//! | `memory` | one address space of all ranks, as words that host atomics access |
+//! | `execute` | warps and blocks: what an instruction does in 32 lanes, memory instructions, barriers, copies |
+//! | `model` | the PTX memory model: who knows of which access, which values may be read, races |
+//! | `clock` | the virtual clock: topologies, links, registers in flight, timelines |
+//! | `machine` | ranks, launches, the seeded order of warps over host threads, hangs |
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 #![expect(clippy::needless_range_loop, reason = "loops over lanes are written to be vectorized")]
 #![expect(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
-mod access;
-mod adversary;
-mod agenda;
-mod alu;
-mod ast;
-mod block;
-mod board;
-mod carry;
-mod cfg;
-mod class;
+mod arithmetic;
 mod clock;
-mod compact;
-mod convert;
-mod copies;
-mod decode;
 mod error;
-mod exec;
-mod float;
-mod floatop;
-mod hang;
-mod isa;
-mod launch;
-mod lexer;
-mod liveness;
+mod execute;
+mod front;
 mod machine;
-mod mbarrier;
 mod memory;
 mod model;
-mod module;
-mod multimem;
-mod observe;
-mod parser;
-mod random;
-mod reach;
-mod regs;
-mod report;
-mod soft;
-mod sync;
-mod tally;
-mod uses;
-mod warp;
-mod worker;
+mod registers;
 
-pub use class::Class;
 pub use clock::{
     BlockTimes, ClockOptions, Gpu, LinkUse, Message, Picoseconds, Span, Timeline, Timing, Topology, Wires,
 };
@@ -113,9 +87,10 @@ pub use error::{
     AccessKind, BadAccess, Fault, Near, Place, PtxError, PtxProblem, PtxProblemKind, RequestError,
     SourceLine, Space,
 };
-pub use hang::{Polled, Waiting, WaitsFor};
-pub use launch::Launch;
+pub use front::class::Class;
+pub use front::module::Module;
+pub use machine::counts::{Accesses, ClassCount, LinkStatistics, Waits};
+pub use machine::hang::{Polled, Waiting, WaitsFor};
+pub use machine::launch::Launch;
 pub use machine::{Config, Execution, Machine, Outcome, Policy, Statistics, Status};
 pub use model::{Check, Layout, Party, Race, RaceReason, SlotReuse, Stale};
-pub use module::Module;
-pub use tally::{Accesses, ClassCount, LinkStatistics, Waits};

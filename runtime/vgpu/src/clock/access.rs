@@ -2,12 +2,12 @@
 
 use super::fabric::Load;
 use super::{Clock, Current, Flag, Message, Picoseconds};
-use crate::access::lanes;
-use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
-use crate::isa::{Access, Order, Scope};
-use crate::observe::{Event, Multicast, Observer, Site, Touch};
-use crate::regs::{Lanes, Reg, Regs};
+use crate::execute::access::lanes;
+use crate::execute::block::Block;
+use crate::execute::observe::{Event, Multicast, Observer, Site, Touch};
+use crate::front::isa::{Access, Order, Scope};
+use crate::registers::{Lanes, Reg, Regs};
 
 /// When an access has left its SM, takes effect, and gives its value or is acknowledged.
 #[derive(Clone, Copy, Debug)]

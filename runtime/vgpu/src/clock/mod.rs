@@ -51,12 +51,12 @@ use std::sync::Arc;
 pub use timeline::{BlockTimes, LinkUse, Message, Span, Timeline, Timing};
 pub use topology::{Gpu, Picoseconds, Topology, Wires};
 
-use crate::block::Block;
-use crate::class::Class;
-use crate::isa::{Clock as Unit, Function, Op, Scope};
-use crate::module::Module;
-use crate::observe::Site;
-use crate::regs::Regs;
+use crate::execute::block::Block;
+use crate::execute::observe::Site;
+use crate::front::class::Class;
+use crate::front::isa::{Clock as Unit, Function, Op, Scope};
+use crate::front::module::Module;
+use crate::registers::Regs;
 use watch::Watch;
 
 /// What the virtual clock is to do.
@@ -348,7 +348,8 @@ impl Clock {
         match inst.op {
             Op::Nanosleep(r) => {
                 let values = regs.get::<u32>(r);
-                let longest = crate::access::lanes(active).map(|lane| values[lane]).max().unwrap_or(0);
+                let longest =
+                    crate::execute::access::lanes(active).map(|lane| values[lane]).max().unwrap_or(0);
                 times.next += u64::from(longest) * 1000;
             }
             Op::Fence { scope, .. } if scope != Scope::Cta => {

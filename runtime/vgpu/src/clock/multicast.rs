@@ -4,8 +4,8 @@ use super::Clock;
 use super::access::Signal;
 use super::fabric::Load;
 use crate::error::AccessKind;
-use crate::isa::Order;
-use crate::observe::Multicast;
+use crate::execute::observe::Multicast;
+use crate::front::isa::Order;
 
 impl Clock {
     /// A store or reduction leaves its rank once and enters every member. A load-reduction asks all of them; each reads

@@ -1,13 +1,13 @@
 //! Which registers an instruction waits for and gives values, as the text names them: that two share a place here makes
 //! no warp wait.
 
-use crate::isa::{
+use crate::front::isa::{
     Address, Async, AtomVector, Collective, Function, Inst, MbarrierKind, MultimemKind, NEVER, Op,
     PredOperand,
 };
-use crate::liveness::Numbering;
-use crate::regs::{Bank, NO_NAME, Name};
-use crate::uses::{File, compared};
+use crate::front::liveness::Numbering;
+use crate::front::uses::{File, compared};
+use crate::registers::{Bank, NO_NAME, Name};
 
 use super::topology::Picoseconds;
 

@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use super::clock::View;
 use super::stamp::{How, Memory, Path, Relation, Stamp};
 use super::{Kind, Model, Refusal, Touch, Who};
-use crate::ast::Ty;
 use crate::error::Space;
-use crate::isa::{Access, Order, Scope};
-use crate::regs::{Bank, LANES};
+use crate::front::ast::Ty;
+use crate::front::isa::{Access, Order, Scope};
+use crate::registers::{Bank, LANES};
 
 /// Bytes of one memory.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 //! phases before q", and, for warps of later phases, "all times before t", of all lanes or of some. So a barrier costs
 //! one number instead of one a thread, and what a single warp publishes without a barrier stays its own.
 
-use crate::regs::LANES;
+use crate::registers::LANES;
 
 /// A stretch of a warp's work that nothing of the same warp divides: no release, no synchronization of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -240,7 +240,7 @@ impl Lanes {
             return self.gone.iter().all(|&(gone, before)| gone & others == 0 || time < before);
         }
         let Some(rows) = &self.rows else { return false };
-        crate::access::lanes(others).all(|other| time < rows[lane][other])
+        crate::execute::access::lanes(others).all(|other| time < rows[lane][other])
     }
 
     /// Whether all lanes know what all did at `time`.
@@ -261,7 +261,7 @@ impl Lanes {
     fn known(&self) -> [u32; LANES] {
         let mut known = [self.converged; LANES];
         for &(gone, before) in &self.gone {
-            crate::access::lanes(gone).for_each(|lane| known[lane] = before);
+            crate::execute::access::lanes(gone).for_each(|lane| known[lane] = before);
         }
         known
     }
@@ -271,15 +271,15 @@ impl Lanes {
         let known = self.known();
         let rows = self.rows.get_or_insert_with(|| Box::new([known; LANES]));
         let mut together = known;
-        for lane in crate::access::lanes(mask) {
+        for lane in crate::execute::access::lanes(mask) {
             for (all, own) in together.iter_mut().zip(&rows[lane]) {
                 *all = (*all).max(*own);
             }
         }
-        for lane in crate::access::lanes(mask) {
+        for lane in crate::execute::access::lanes(mask) {
             together[lane] = time;
         }
-        for lane in crate::access::lanes(mask) {
+        for lane in crate::execute::access::lanes(mask) {
             rows[lane] = together;
         }
     }

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 
 use super::clocks::{Clocks, Message, Who};
 use super::stamp::{Memory, Path, Stamp};
-use crate::isa::Scope;
-use crate::random::Random;
+use crate::front::isa::Scope;
+use crate::machine::random::Random;
 
 /// Writes that a location remembers.
 const REMEMBERED: usize = 8;
@@ -189,7 +189,7 @@ impl History {
         old.how.writes()
             && old.how.strong()
             && old.path == new.path
-            && crate::access::lanes(old.lanes).all(|by| {
+            && crate::execute::access::lanes(old.lanes).all(|by| {
                 clocks.knows(reader.who, reader.lane, moment, 1 << by)
                     || self.observed(at, bytes, (old.epoch, by), clocks, reader)
             })
@@ -214,7 +214,7 @@ impl History {
         };
         old.how.writes()
             && clocks.morally_strong(reader.who, old, new)
-            && crate::access::lanes(old.lanes).all(|lane| {
+            && crate::execute::access::lanes(old.lanes).all(|lane| {
                 let by = (old.epoch, lane);
                 forgotten(by) || self.observed(at, bytes, by, clocks, reader)
             })

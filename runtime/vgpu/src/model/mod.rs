@@ -17,11 +17,11 @@ mod stamp;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::isa::{Access, Order, Scope};
+use crate::front::isa::{Access, Order, Scope};
+use crate::front::module::Module;
+use crate::machine::random::Random;
 use crate::memory::Bytes;
-use crate::module::Module;
-use crate::random::Random;
-use crate::regs::Lanes;
+use crate::registers::Lanes;
 use asynchronous::Asynchronous;
 pub(crate) use asynchronous::{Copy, Extent};
 pub(crate) use clock::{Home, Proxy, View};
@@ -70,7 +70,7 @@ pub enum Stale {
 struct Info {
     module: Arc<Module>,
     kernel: Arc<str>,
-    shape: crate::block::Shape,
+    shape: crate::execute::block::Shape,
 }
 
 /// The accesses of a warp's instruction to one memory.
@@ -127,7 +127,7 @@ impl Touch<'_> {
     /// Lane, number and offset of every element.
     fn elements(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         let (size, count, base, at) = (self.size(), self.count(), self.base, self.at);
-        crate::access::lanes(self.mask).flat_map(move |lane| {
+        crate::execute::access::lanes(self.mask).flat_map(move |lane| {
             (0..usize::from(count)).map(move |e| (lane, e, at[lane] - base + e as u64 * size))
         })
     }
@@ -143,7 +143,7 @@ impl Touch<'_> {
 
     /// The first byte of the lowest and the end of the highest.
     fn extent(&self) -> (u64, u64) {
-        let offsets = crate::access::lanes(self.mask).map(|lane| self.at[lane] - self.base);
+        let offsets = crate::execute::access::lanes(self.mask).map(|lane| self.at[lane] - self.base);
         let (low, high) = offsets.fold((u64::MAX, 0), |(low, high), at| (low.min(at), high.max(at)));
         (low, high + self.access.bytes())
     }
@@ -243,7 +243,7 @@ impl Model {
         home: Home,
         module: &Arc<Module>,
         kernel: &Arc<str>,
-        shape: crate::block::Shape,
+        shape: crate::execute::block::Shape,
     ) -> u32 {
         self.blocks.push(Info { module: module.clone(), kernel: kernel.clone(), shape });
         self.clocks.start_block(home, shape.warps())
@@ -425,7 +425,7 @@ impl Model {
     /// What a strong store of each lane publishes by fences before it, and, if it releases, by itself.
     fn messages(&mut self, who: Who, touch: &Touch<'_>) -> Vec<Published> {
         let scope = touch.scope();
-        let lanes = crate::access::lanes(touch.mask);
+        let lanes = crate::execute::access::lanes(touch.mask);
         let mut messages: Vec<Published> =
             lanes.map(|lane| Published { lane, fences: self.clocks.ready(who, lane), own: None }).collect();
         if touch.releases() {

@@ -1,11 +1,11 @@
 //! The model at the machine's hooks.
 
 use super::{Copy, Extent, Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
-use crate::block::Block;
 use crate::error::{AccessKind, Fault, Space};
-use crate::isa::{Access, Mbarrier, Op, Order, ProxyKind};
-use crate::observe::{self, Event, Observer, Site};
-use crate::regs::{LANES, NO_REG, Reg, Regs};
+use crate::execute::block::Block;
+use crate::execute::observe::{self, Event, Observer, Site};
+use crate::front::isa::{Access, Mbarrier, Op, Order, ProxyKind};
+use crate::registers::{LANES, NO_REG, Reg, Regs};
 
 impl Model {
     fn who(&self, site: &Site<'_>) -> Who {

@@ -7,8 +7,8 @@ use super::packets::Reused;
 use super::stamp::Stamp;
 use super::{Kind, Model, Touch, clock::Proxy};
 use crate::error::{AccessKind, Near, Place, Space};
-use crate::isa::Scope;
-use crate::regs::LANES;
+use crate::front::isa::Scope;
+use crate::registers::LANES;
 
 /// One of two accesses of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,497 @@
+//! Memory instructions of a warp: the lanes are split by the memory that their addresses fall into.
+
+use crate::error::{AccessKind, BadAccess, Fault, Space};
+use crate::execute::access::{
+    Failure, Served, atomic, atomic_wide, contiguous, lanes, lanes_inside, load, misaligned, store,
+};
+use crate::execute::block::Block;
+use crate::execute::observe::{Site, Touch};
+use crate::execute::step::Context;
+use crate::front::ast::Ty;
+use crate::front::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function, Order};
+use crate::machine::hang::{Poll, Read, Watcher};
+use crate::memory::{
+    AllocationId, Bytes, LOCAL_WINDOW, Member, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
+};
+use crate::registers::{ALL, LANES, Lanes, NO_REG, Reg, Regs};
+
+#[inline(always)]
+pub(crate) fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
+    let offset = i64::from(address.offset) as u64;
+    let mut out = [0; LANES];
+    if address.wide {
+        let base = regs.get::<u64>(address.base);
+        for i in 0..LANES {
+            out[i] = base[i].wrapping_add(offset);
+        }
+    } else {
+        let base = regs.get::<u32>(address.base);
+        for i in 0..LANES {
+            out[i] = u64::from(base[i]).wrapping_add(offset);
+        }
+    }
+    out
+}
+
+/// What a memory instruction does with registers.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'i> {
+    Load(&'i [Reg; 8]),
+    Store(&'i [Reg; 8]),
+    /// The destination may be `NO_REG`; operands b and c.
+    Atomic(AtomOp, Reg, [Reg; 2]),
+    AtomicVector(&'i AtomVector),
+}
+
+impl What<'_> {
+    fn kind(&self) -> AccessKind {
+        match self {
+            What::Load(_) => AccessKind::Load,
+            What::Store(_) => AccessKind::Store,
+            What::Atomic(..) | What::AtomicVector(_) => AccessKind::Atomic,
+        }
+    }
+}
+
+/// Bytes that some lanes fall into, and the address of their first word.
+struct Part<'r> {
+    bytes: &'r Bytes,
+    origin: u64,
+    mask: u32,
+    /// For memory of ranks.
+    allocation: Option<AllocationId>,
+}
+
+/// The memory of one activation of a warp.
+#[derive(Clone, Copy)]
+pub(crate) struct Own<'r> {
+    pub(crate) local: &'r [Bytes],
+    /// As of the activation.
+    pub(crate) params: &'r Bytes,
+    pub(crate) param_bytes: usize,
+}
+
+/// A memory instruction of a warp.
+pub(crate) struct MemoryOp<'p, 'm> {
+    pub(crate) cx: &'p mut Context<'m>,
+    pub(crate) own: Own<'p>,
+    pub(crate) watcher: &'p mut Watcher,
+    pub(crate) function: &'p Function,
+    /// Number of the function in its module.
+    pub(crate) number: u32,
+    pub(crate) pc: u32,
+    /// Of the warp in its block.
+    pub(crate) index: u32,
+}
+
+impl MemoryOp<'_, '_> {
+    fn note_read(&mut self, access: &Access, at: &Lanes<u64>, active: u32) {
+        if matches!(access.space, Space::Global | Space::Shared | Space::Generic) {
+            let lane = active.trailing_zeros();
+            let (mut space, mut address) = (access.space, at[lane as usize]);
+            if space == Space::Generic {
+                space = if address >> WINDOW_SHIFT == 1 { Space::Shared } else { Space::Global };
+                address &= (1 << WINDOW_SHIFT) - 1;
+            }
+            let (function, pc, bytes) = (self.number, self.pc, access.bytes());
+            self.watcher.note(Read { function, pc, lane, space, address, bytes });
+        }
+    }
+
+    /// What a waiting `multimem.ld_reduce` reads, of the first rank.
+    pub(crate) fn note_multimem(&mut self, m: &crate::front::isa::Multimem, mask: u32, regs: &Regs) {
+        let lane = mask.trailing_zeros();
+        let at = addresses(regs, m.address)[lane as usize];
+        let bytes = m.access.bytes();
+        let members = self.cx.memory.members(at, bytes).map(|(members, _)| members).unwrap_or_default();
+        if let Some(&Member { address, .. }) = members.first() {
+            let (function, pc) = (self.number, self.pc);
+            self.watcher.note(Read { function, pc, lane, space: Space::Global, address, bytes });
+        }
+    }
+
+    #[cold]
+    fn failed(
+        &self,
+        access: &Access,
+        kind: AccessKind,
+        space: Space,
+        failure: Failure,
+        address: u64,
+    ) -> Fault {
+        let site = (self.function, self.pc, self.index);
+        access_fault(self.cx, site, (space, address, access.bytes()), kind, failure)
+    }
+
+    /// Executes the instruction for the lanes of `mask`, split by the memory that their addresses fall into.
+    pub(crate) fn execute(
+        &mut self,
+        access: &Access,
+        address: Address,
+        mask: u32,
+        regs: &mut Regs,
+        what: What<'_>,
+    ) -> Result<(), Fault> {
+        let at = &addresses(regs, address);
+        let kind = what.kind();
+        if self.cx.suspect && kind != AccessKind::Store {
+            self.note_read(access, at, mask);
+        }
+        let size = access.bytes();
+        if kind != AccessKind::Atomic && contiguous(at, mask, size) && at[0] & (size - 1) == 0 {
+            // Mostly the whole run lies in one place; else the lanes are looked at one by one.
+            let (space, window) = resolve_space(access.space, at[0]);
+            if self.serve(access, space, window, at, mask, true, regs, what)? != 0 {
+                return Ok(());
+            }
+        }
+        if let Some(failure) = misaligned(at, mask, size) {
+            return Err(self.failed(access, kind, access.space, failure, at[failure.lane]));
+        }
+        let mut rest = mask;
+        while rest != 0 {
+            let (space, window) = resolve_space(access.space, at[rest.trailing_zeros() as usize]);
+            let top = window >> WINDOW_SHIFT;
+            let part = match window {
+                0 => rest,
+                _ => lanes(rest).filter(|&l| at[l] >> WINDOW_SHIFT == top).fold(0, |m, l| m | 1 << l),
+            };
+            rest &= !self.serve(access, space, window, at, part, false, regs, what)?;
+        }
+        Ok(())
+    }
+
+    /// Serves lanes of `mask` that fall into the same bytes as the first of them; returns which. If the lanes are to be
+    /// served as one `run`, then all or none are. Every access of a kernel to global and shared memory comes through
+    /// here.
+    // Once only: it holds loads and stores of all widths.
+    #[inline(never)]
+    #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+    fn serve(
+        &mut self,
+        access: &Access,
+        space: Space,
+        window: u64,
+        at: &Lanes<u64>,
+        mask: u32,
+        run: bool,
+        regs: &mut Regs,
+        what: What<'_>,
+    ) -> Result<u32, Fault> {
+        let (kind, size) = (what.kind(), access.bytes());
+        let Context { memory, tally, block, observer, chain, .. } = &mut *self.cx;
+        let (memory, block) = (*memory, &**block);
+        let reached = match run {
+            true => reach_run(memory, block, space, window, kind, at[0], size),
+            false => reach(memory, block, self.own, space, window, kind, at, mask, size),
+        };
+        let Part { bytes, origin, mut mask, allocation } = match reached {
+            Ok(part) => part,
+            Err(_) if run => return Ok(0),
+            Err(failure) => {
+                return Err(self.failed(access, kind, space, failure, at[failure.lane] - window));
+            }
+        };
+        // Each lane's atomic is seen by those of the next ones.
+        if observer.is_some() && kind == AccessKind::Atomic {
+            mask = 1 << mask.trailing_zeros();
+        }
+        let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
+        let chain = *chain;
+        let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc, chain };
+        let seen_space = if space == Space::Shared { Space::Shared } else { Space::Global };
+        let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
+            let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));
+            let origin = origin.wrapping_sub(window);
+            let way = None;
+            f(&Touch {
+                site,
+                kind,
+                access,
+                space: seen_space,
+                addresses,
+                mask,
+                allocation,
+                way,
+                bytes,
+                origin,
+            })
+        };
+        if let Some(observer) = &mut observed {
+            touched(&mut |touch| observer.touch(touch))?;
+        }
+        let served = Served { bytes, origin, addresses: at, mask, run };
+        let changed = match what {
+            What::Load(to) => load(access, served, regs, to).map(|()| false),
+            What::Store(from) => Ok(store(access, served, regs, from)),
+            What::Atomic(op, d, bc) => atomic_lanes(op, access, served, regs, d, bc),
+            What::AtomicVector(atom) => atomic_elements(atom, bytes, origin, at, mask, regs),
+        };
+        if let (Some(observer), Ok(_)) = (observed, &changed) {
+            let to = match &what {
+                What::Load(to) => &to[..access.count.into()],
+                What::Atomic(_, d, _) => std::slice::from_ref(d),
+                What::AtomicVector(atom) => &atom.d,
+                What::Store(_) => &[],
+            };
+            touched(&mut |touch| {
+                // A wait that was given an old value is not at its end.
+                tally.epoch += u64::from(observer.done(touch, regs, to)?);
+                Ok(())
+            })?;
+        }
+        match changed {
+            Ok(changed) => tally.epoch += u64::from(changed),
+            Err(failure) => {
+                return Err(self.failed(access, kind, space, failure, at[failure.lane] - window));
+            }
+        }
+        if let Some((rank, _)) = allocation {
+            if let What::Load(dst) = what
+                && access.order != Order::Weak
+            {
+                self.poll(access, at, mask, regs, dst);
+            }
+            self.count(kind, access, at, mask, rank);
+        }
+        Ok(mask)
+    }
+
+    /// Counts polls: loads that may be waiting for a value.
+    #[cold]
+    fn poll(&mut self, access: &Access, at: &Lanes<u64>, mask: u32, regs: &Regs, dst: &[Reg; 8]) {
+        let (function, pc) = (self.number, self.pc);
+        let waits = &mut self.cx.tally.waits;
+        for lane in lanes(mask) {
+            let values = dst.iter().take(access.count.into()).filter(|&&d| d != NO_REG);
+            let value = values.fold(0u64, |all, &d| {
+                all.rotate_left(19).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ regs.read(access.bank, d, lane)
+            });
+            waits.polls += 1;
+            let same = self.watcher.poll(lane, Poll { function, pc, address: at[lane], value });
+            waits.empty_polls += u64::from(same);
+        }
+    }
+
+    /// Counts what went to memory of a rank, and looks whether it is watched.
+    #[inline(always)]
+    fn count(&mut self, kind: AccessKind, access: &Access, at: &Lanes<u64>, mask: u32, rank: usize) {
+        let link = self.cx.tally.link(self.cx.block.rank, rank);
+        link.add(kind, access, mask.count_ones().into());
+        if kind != AccessKind::Load && !self.cx.memory.watched.is_empty() && self.cx.tally.watch_hit.is_none()
+        {
+            let size = access.bytes();
+            let watched = lanes(mask).find(|&lane| self.cx.memory.watches(at[lane], size));
+            self.cx.tally.watch_hit = watched.map(|lane| at[lane]);
+        }
+    }
+}
+
+/// The bytes that all lanes fall into, whose run begins at `first`; an error if they do not, or not all so simply.
+#[inline(always)]
+fn reach_run<'r>(
+    memory: &'r Memory,
+    block: &'r Block,
+    space: Space,
+    window: u64,
+    kind: AccessKind,
+    first: u64,
+    size: u64,
+) -> Result<Part<'r>, Failure> {
+    let whole = LANES as u64 * size;
+    let refused = |reason| Failure { lane: 0, reason };
+    match space {
+        Space::Global | Space::Const | Space::Generic => {
+            let id = memory.resolve(first, whole).map_err(refused)?;
+            let found = memory.get(id);
+            if kind != AccessKind::Load && found.read_only {
+                return Err(refused(Reason::ReadOnly));
+            }
+            Ok(Part {
+                bytes: &found.bytes,
+                origin: found.bytes.origin(found.base),
+                mask: ALL,
+                allocation: Some(id),
+            })
+        }
+        Space::Shared if block.shared.len() as u64 >= whole => {
+            if first.wrapping_sub(window) > block.shared.len() as u64 - whole {
+                return Err(refused(Reason::OutOfBounds));
+            }
+            Ok(Part { bytes: &block.shared, origin: window, mask: ALL, allocation: None })
+        }
+        _ => Err(refused(Reason::OutOfBounds)),
+    }
+}
+
+/// The fault of an access of some bytes at an address of a space. `site` is the function, the program counter and the
+/// warp.
+#[cold]
+pub(crate) fn access_fault(
+    cx: &Context<'_>,
+    (function, pc, warp): (&Function, u32, u32),
+    (space, address, bytes): (Space, u64, u64),
+    kind: AccessKind,
+    failure: Failure,
+) -> Fault {
+    let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
+    let near = if space == Space::Global { cx.memory.near(address) } else { None };
+    let place = Some(cx.place(function, pc, warp, failure.lane));
+    failure.reason.fault(BadAccess { place, kind, space, address, bytes, near })
+}
+
+/// The offset in the block's shared memory of an address that must lie there.
+pub(crate) fn shared_offset(
+    shared: &Bytes,
+    space: Space,
+    address: u64,
+    bytes: u64,
+    align: u64,
+) -> Result<u64, Reason> {
+    let at = match space {
+        Space::Generic if address >> WINDOW_SHIFT != 1 => return Err(Reason::OutOfBounds),
+        Space::Generic => address - SHARED_WINDOW,
+        _ => address,
+    };
+    if at.checked_add(bytes).is_none_or(|end| end > shared.len() as u64) {
+        Err(Reason::OutOfBounds)
+    } else if at % align.max(1) != 0 {
+        Err(Reason::Misaligned)
+    } else {
+        Ok(at)
+    }
+}
+
+/// Atomics on vectors, element by element, and on 128 bits.
+fn atomic_elements(
+    atom: &AtomVector,
+    bytes: &Bytes,
+    origin: u64,
+    at: &Lanes<u64>,
+    mask: u32,
+    regs: &mut Regs,
+) -> Result<bool, Failure> {
+    let AtomVector { op, ref access, d, b, c, .. } = *atom;
+    let mut changed = false;
+    for lane in lanes(mask) {
+        let fail = |reason| Failure { lane, reason };
+        let offset = (at[lane] - origin) as usize;
+        if access.ty == Ty::B128 {
+            let pair = |r: [Reg; 8]| [regs.r64[r[0] as usize][lane], regs.r64[r[1] as usize][lane]];
+            let (expected, new) = match op {
+                AtomOp::Cas => (Some(pair(b)), pair(c)),
+                _ => (None, pair(b)),
+            };
+            let (old, new) = atomic_wide(access, bytes, offset, expected, new).map_err(fail)?;
+            changed |= new;
+            for (d, old) in d.into_iter().zip(old) {
+                regs.r64[d as usize][lane] = old;
+            }
+            continue;
+        }
+        for e in 0..usize::from(access.count) {
+            let operand = regs.read(access.bank, b[e], lane);
+            let at = offset + e * access.ty.bytes();
+            let (old, new) = atomic(op, access, bytes, at, [operand, 0]).map_err(fail)?;
+            changed |= new;
+            if d[e] != NO_REG {
+                regs.write(access.bank, d[e], lane, old);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// The bytes that the first lane of `mask` falls into, with the lanes that fall into them too.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
+fn reach<'r>(
+    memory: &'r Memory,
+    block: &'r Block,
+    own: Own<'r>,
+    space: Space,
+    window: u64,
+    kind: AccessKind,
+    at: &Lanes<u64>,
+    mask: u32,
+    size: u64,
+) -> Result<Part<'r>, Failure> {
+    let lane = mask.trailing_zeros() as usize;
+    let all = |bytes: &'r Bytes, mask: u32| {
+        let inside = lanes_inside(at, mask, window, bytes.len() as u64, size);
+        if inside == mask {
+            Ok(Part { bytes, origin: window, mask, allocation: None })
+        } else {
+            let lane = (mask & !inside).trailing_zeros() as usize;
+            Err(Failure { lane, reason: Reason::OutOfBounds })
+        }
+    };
+    match space {
+        Space::Global | Space::Const | Space::Generic => {
+            let id = memory.resolve(at[lane], size).map_err(|reason| Failure { lane, reason })?;
+            let found = memory.get(id);
+            if kind != AccessKind::Load && found.read_only {
+                return Err(Failure { lane, reason: Reason::ReadOnly });
+            }
+            let mask = lanes_inside(at, mask, found.base, found.len, size);
+            Ok(Part {
+                bytes: &found.bytes,
+                origin: found.bytes.origin(found.base),
+                mask,
+                allocation: Some(id),
+            })
+        }
+        Space::Shared => all(&block.shared, mask),
+        // Each lane has its own memory; the compiler keeps track of what is written.
+        Space::Local => all(&own.local[lane], 1 << lane),
+        Space::Param if at[lane] - window < FRAME_PARAMS => match kind {
+            AccessKind::Load => all(&block.params, mask),
+            _ => Err(Failure { lane, reason: Reason::ReadOnly }),
+        },
+        Space::Param => {
+            let first = window + FRAME_PARAMS;
+            let inside = lanes_inside(at, 1 << lane, first, own.param_bytes as u64, size);
+            if inside == 0 {
+                return Err(Failure { lane, reason: Reason::OutOfBounds });
+            }
+            let origin = first - (lane * (own.params.len() / LANES)) as u64;
+            Ok(Part { bytes: own.params, origin, mask: inside, allocation: None })
+        }
+    }
+}
+
+/// The space that an address of `space` lies in, and the window to subtract from it.
+#[inline(always)]
+fn resolve_space(space: Space, address: u64) -> (Space, u64) {
+    if space != Space::Generic {
+        return (space, 0);
+    }
+    match address >> WINDOW_SHIFT {
+        1 => (Space::Shared, SHARED_WINDOW),
+        2 => (Space::Local, LOCAL_WINDOW),
+        3 => (Space::Param, PARAM_WINDOW),
+        _ => (Space::Generic, 0),
+    }
+}
+
+fn atomic_lanes(
+    op: AtomOp,
+    access: &Access,
+    served: Served<'_>,
+    regs: &mut Regs,
+    d: Reg,
+    [b, c]: [Reg; 2],
+) -> Result<bool, Failure> {
+    let mut changed = false;
+    for lane in lanes(served.mask) {
+        let operand = |r: Reg| if r == NO_REG { 0 } else { regs.read(access.bank, r, lane) };
+        let offset = (served.addresses[lane] - served.origin) as usize;
+        let (old, new) = atomic(op, access, served.bytes, offset, [operand(b), operand(c)])
+            .map_err(|reason| Failure { lane, reason })?;
+        changed |= new;
+        if d != NO_REG {
+            regs.write(access.bank, d, lane, old);
+        }
+    }
+    Ok(changed)
+}

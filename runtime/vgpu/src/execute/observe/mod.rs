@@ -1,0 +1,196 @@
+//! The one place where whoever checks or times a run sees what warps do.
+//!
+//! Every access of a kernel to global or shared memory, every fence, barrier and sync of a warp, and every block's
+//! start and end passes an [`Observer`], if the machine has one. It may end the run with a fault, and replace what a
+//! load has given.
+
+use std::fmt;
+
+use crate::clock::Clock;
+use crate::error::{AccessKind, Fault, Place, Space};
+use crate::execute::block::Block;
+use crate::front::isa::{Access, Function, Multimem, Order, ProxyKind, Scope};
+use crate::memory::{AllocationId, Bytes, Memory};
+use crate::model::Model;
+use crate::registers::{LANES, Lanes, Reg, Regs};
+
+/// The instruction of a warp at which something happens.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'e> {
+    pub(crate) memory: &'e Memory,
+    pub(crate) block: &'e Block,
+    /// Number of the warp in its block.
+    pub(crate) warp: u32,
+    pub(crate) function: &'e Function,
+    pub(crate) pc: u32,
+    /// Number of the chain of calls that it is in (see [`Observer::call`]), 0 of the kernel's own.
+    pub(crate) chain: u32,
+}
+
+impl Site<'_> {
+    pub(crate) fn place(&self, lane: usize) -> Place {
+        let inst = &self.function.code[self.pc as usize];
+        Place {
+            rank: self.block.rank,
+            kernel: self.block.kernel.clone(),
+            block: self.block.shape.block,
+            thread: self.block.shape.thread(self.warp * LANES as u32 + lane as u32),
+            ptx_line: inst.line,
+            source: self.function.lines.get(inst.loc as usize).cloned(),
+        }
+    }
+}
+
+/// Lanes of a warp access one allocation, or the shared memory of their block.
+#[derive(Clone, Copy)]
+pub(crate) struct Touch<'e> {
+    pub(crate) site: Site<'e>,
+    pub(crate) kind: AccessKind,
+    pub(crate) access: &'e Access,
+    /// Global or shared.
+    pub(crate) space: Space,
+    /// In that space; of the lanes of `mask` inside the allocation and aligned.
+    pub(crate) addresses: &'e Lanes<u64>,
+    pub(crate) mask: u32,
+    /// The allocation, for global memory.
+    pub(crate) allocation: Option<AllocationId>,
+    /// By which of the multicast ranges over the allocation, from 1.
+    pub(crate) way: Option<u8>,
+    /// Its bytes, or the block's, and the address of offset 0.
+    pub(crate) bytes: &'e Bytes,
+    pub(crate) origin: u64,
+}
+
+/// Lanes of a warp have accessed one multicast range.
+#[derive(Clone, Copy)]
+pub(crate) struct Multicast<'e> {
+    pub(crate) site: Site<'e>,
+    pub(crate) instruction: &'e Multimem,
+    pub(crate) mask: u32,
+    /// Ranks, and where the lanes' addresses lie on each.
+    pub(crate) members: &'e [(usize, Lanes<u64>)],
+}
+
+/// What warps do besides accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// Lanes of `mask` execute a fence.
+    Fence { order: Order, scope: Scope, mask: u32 },
+    /// Lanes of `mask` execute a fence of a proxy.
+    ProxyFence { kind: ProxyKind, mask: u32 },
+    /// Lanes of `mask` arrive at a barrier of their block, and wait for it unless they only arrive.
+    Arrive { barrier: u32, mask: u32, waits: bool },
+    /// That arrival has completed the barrier: all who wait there go on.
+    Complete { barrier: u32 },
+    /// A lane arrives at the mbarrier at an offset in shared memory, in a phase; with `copies`, not before its copies so
+    /// far (but the bulk ones) are complete.
+    MbarrierArrive { lane: u32, address: u64, phase: u64, copies: bool },
+    /// A lane has found that the phases of an mbarrier before `phase` are over.
+    MbarrierOver { lane: u32, address: u64, phase: u64 },
+    /// A lane begins an asynchronous copy between spaces and addresses: `read` bytes of the source, `bytes` of the
+    /// destination. An mbarrier, in a phase, is told when it is complete.
+    Copy {
+        lane: u32,
+        bulk: bool,
+        to: (Space, u64),
+        from: (Space, u64),
+        read: u64,
+        bytes: u64,
+        mbarrier: Option<(u64, u64)>,
+    },
+    /// A lane makes a group of its copies of one kind that no mbarrier is told of and that belong to none yet.
+    CopyCommit { lane: u32, bulk: bool },
+    /// The first `groups` groups of a lane are complete, or have been read.
+    CopyWait { lane: u32, bulk: bool, read: bool, groups: u64 },
+    /// Lanes of `mask`, of those that are `live`, have met at a `bar.warp.sync`.
+    WarpSync { mask: u32, live: u32 },
+}
+
+pub(crate) trait Observer: fmt::Debug + Send {
+    /// The clock, if there is one: warps run in the order of their times then, and it is asked before every instruction.
+    fn clock(&mut self) -> Option<&mut Clock> {
+        None
+    }
+    /// Lanes call a function; gives the chain of calls that they are in then a number.
+    fn call(&mut self, _: &Site<'_>) -> u32 {
+        0
+    }
+    /// Lanes are about to access memory.
+    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault>;
+    /// The access has taken place; atomics come one lane at a time. What a load gave is in the registers, the first
+    /// value of the vector in the first one; registers that an instruction does not have are `NO_REG`. Says whether the
+    /// observer has replaced any.
+    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault>;
+    /// Lanes have accessed a multicast range; every rank's part has been touched and done before.
+    fn multicast(&mut self, _: &Multicast<'_>) {}
+    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault>;
+    fn block_starts(&mut self, block: &Block);
+    fn block_ends(&mut self, block: &Block);
+    /// The last block of a launch has ended, of which this is one.
+    fn launch_ends(&mut self, block: &Block);
+}
+
+/// All that observe a machine.
+#[derive(Debug, Default)]
+pub(crate) struct Observers {
+    pub(crate) model: Option<Box<Model>>,
+    pub(crate) clock: Option<Box<Clock>>,
+    pub(crate) others: Vec<Box<dyn Observer>>,
+}
+
+impl Observers {
+    /// Those there are, as one.
+    pub(crate) fn active(&mut self) -> Option<&mut (dyn Observer + 'static)> {
+        if self.others.is_empty() && self.clock.is_none() {
+            return self.model.as_deref_mut().map(|model| model as &mut (dyn Observer + 'static));
+        }
+        Some(self)
+    }
+
+    fn each(&mut self) -> impl Iterator<Item = &mut dyn Observer> {
+        let model = self.model.iter_mut().map(|model| &mut **model as &mut dyn Observer);
+        let clock = self.clock.iter_mut().map(|clock| &mut **clock as &mut dyn Observer);
+        model.chain(clock).chain(self.others.iter_mut().map(|other| &mut **other as &mut dyn Observer))
+    }
+}
+
+impl Observer for Observers {
+    fn clock(&mut self) -> Option<&mut Clock> {
+        self.clock.as_deref_mut()
+    }
+
+    fn call(&mut self, site: &Site<'_>) -> u32 {
+        self.model.as_deref_mut().map_or(0, |model| model.call(site))
+    }
+
+    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
+        self.each().try_for_each(|observer| observer.touch(touch))
+    }
+
+    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+        self.each().try_fold(false, |replaced, observer| Ok(replaced | observer.done(touch, regs, to)?))
+    }
+
+    fn multicast(&mut self, multicast: &Multicast<'_>) {
+        self.each().for_each(|observer| observer.multicast(multicast));
+    }
+
+    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
+        self.each().try_for_each(|observer| observer.event(site, event))
+    }
+
+    fn block_starts(&mut self, block: &Block) {
+        self.each().for_each(|observer| observer.block_starts(block));
+    }
+
+    fn block_ends(&mut self, block: &Block) {
+        self.each().for_each(|observer| observer.block_ends(block));
+    }
+
+    fn launch_ends(&mut self, block: &Block) {
+        self.each().for_each(|observer| observer.launch_ends(block));
+    }
+}
+
+#[cfg(test)]
+mod tests;

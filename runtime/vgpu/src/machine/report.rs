@@ -1,0 +1,102 @@
+//! What every live warp waits for, for the report of a hang.
+
+use crate::error::{Fault, Space};
+use crate::execute::block::Block;
+use crate::execute::observe::Site;
+use crate::execute::warp::{Split, State, Warp};
+use crate::front::isa::Op;
+use crate::machine::Machine;
+use crate::machine::hang::{Polled, Waiting, WaitsFor};
+use crate::memory::Memory;
+
+impl Warp {
+    /// Whether some lanes do not wait for others.
+    pub(crate) fn can_run(&self) -> bool {
+        self.progress.splits.iter().any(|s| s.state == State::Ready)
+    }
+}
+
+/// A warp and what is around it.
+#[derive(Clone, Copy)]
+struct Waiter<'m> {
+    memory: &'m Memory,
+    block: &'m Block,
+    warp: &'m Warp,
+}
+
+impl Machine {
+    pub(crate) fn hang(&self) -> Fault {
+        let memory = &self.memory;
+        let mut waiting = Vec::new();
+        for worker in &self.workers {
+            for warp in &worker.warps {
+                if let Some(Some(block)) = worker.blocks.get(warp.block) {
+                    waiting.push(Waiter { memory, block, warp }.waiting());
+                }
+            }
+        }
+        Fault::Hang { waiting }
+    }
+}
+
+impl<'m> Waiter<'m> {
+    fn site(&self, function: u32, pc: u32) -> Option<Site<'m>> {
+        let Waiter { memory, block, warp } = *self;
+        let function = block.module.functions.get(function as usize)?;
+        function.code.get(pc as usize)?;
+        Some(Site { memory, block, warp: warp.index, function, pc, chain: 0 })
+    }
+
+    fn waiting(&self) -> Waiting {
+        let Waiter { memory, block, warp } = *self;
+        let mut for_what = Vec::new();
+        for split in &warp.progress.splits {
+            for_what.extend(self.split_waits(split));
+        }
+        let polled: Vec<Polled> = warp
+            .watcher
+            .reads
+            .iter()
+            .filter_map(|read| {
+                let place = self.site(read.function, read.pc)?.place(read.lane as usize);
+                let len = read.bytes as usize;
+                let (value, near) = match read.space {
+                    Space::Shared => {
+                        let at = read.address as usize;
+                        (at + len <= block.shared.len()).then(|| (block.shared.to_vec(at, len), None))?
+                    }
+                    _ => (memory.read(read.address, len).ok()?, memory.near(read.address)),
+                };
+                Some(Polled {
+                    address: read.address,
+                    bytes: read.bytes,
+                    space: read.space,
+                    value,
+                    near,
+                    place,
+                })
+            })
+            .collect();
+        if warp.can_run() {
+            for_what.push(WaitsFor::Memory(polled));
+        }
+        let (rank, kernel) = (block.rank, block.kernel.clone());
+        Waiting { rank, kernel, block: block.shape.block, warp: warp.index, for_what }
+    }
+
+    fn split_waits(&self, split: &Split) -> Option<WaitsFor> {
+        let function = self.warp.progress.frames.get(split.frame)?.function;
+        let site = self.site(function, split.pc)?;
+        let place = site.place(split.mask.trailing_zeros() as usize);
+        match split.state {
+            State::Ready => None,
+            State::Members(_) | State::Aligned => Some(WaitsFor::Lanes { waiting: split.mask, place }),
+            State::Barrier(barrier) => {
+                let state = self.block.barriers.get(barrier as usize)?;
+                debug_assert!(matches!(site.function.code[split.pc as usize].op, Op::Barrier(_)));
+                let (arrived, expected, exited) = (state.arrived, state.expected, self.block.exited);
+                Some(WaitsFor::Barrier { barrier, arrived, expected, exited, place })
+            }
+        }
+    }
+}
