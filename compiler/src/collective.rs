@@ -7,10 +7,10 @@ use crate::kernel::widths::Widths;
 use crate::kernel::{self, Kernel};
 use crate::lower;
 use crate::options::{self, ScheduleOptions};
-use crate::program::Program;
 use crate::program::dtype::{DType, RedOp, UnknownName};
 use crate::program::kind::Kind;
 use crate::program::transport;
+use crate::program::{Program, Setting};
 use crate::report::Report;
 use crate::schedule::Schedule;
 use crate::schedule::domain::{Domain, LARGEST_BLOCK_CAP, LARGEST_WORLD};
@@ -20,17 +20,6 @@ use crate::verified::Verified;
 use crate::verify;
 use std::fmt;
 use std::sync::Arc;
-
-/// What a program is made for.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Setting {
-    /// World size, at least 1.
-    pub ranks: u32,
-    /// The root, below `ranks`; 0 where the kind has none.
-    pub root: u32,
-    /// The values of the collective's parameters, in the order of its attribute.
-    pub params: Vec<i64>,
-}
 
 /// What yields the program: the evaluator over source text, the recorded body, or an imported plan.
 pub trait Evaluate: Send + Sync {

@@ -2,7 +2,7 @@
 // file's text. Prints what differs; a line `agreed` counts the runs that were equal.
 
 use quadrille::Collective;
-use quadrille::compiler::collective::Setting;
+use quadrille::compiler::program::Setting;
 use quadrille::compiler::diagnostic::Diagnostics;
 use quadrille::compiler::program::Program;
 

@@ -1,8 +1,10 @@
 //! The other way of calling a program: one in place with two buffers, one out of place with a single one.
 
 use crate::diagnostic::Diagnostic;
-use crate::evaluate::record::{Origin, RawSite, RawSlice, Recorder};
+use crate::evaluate::record::{Origin, Recorder};
 use crate::options::How;
+use crate::program::RawSite;
+use crate::program::RawSlice;
 use crate::program::ids::{Buffer, Location, Rank};
 use crate::program::kind::{Expected, Shape};
 use crate::program::location::LocationTable;

@@ -21,10 +21,11 @@ mod sizes;
 pub use movement::{Chunks, EveryRank, RanksOf, Sources};
 pub use sizes::Size;
 
-use crate::collective::Setting;
 use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
-use crate::evaluate::record::{Header, RawSite, Recorder};
+use crate::evaluate::record::{Header, Recorder};
 use crate::options::How;
+use crate::program::RawSite;
+use crate::program::Setting;
 use crate::program::kind::{Kind, Shape};
 use crate::program::{Program, TrailId, Trails};
 

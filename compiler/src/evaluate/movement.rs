@@ -5,7 +5,8 @@
 
 use super::{OPERATION, Recording, Run};
 use crate::diagnostic::Check;
-use crate::evaluate::record::{Origin, RawSlice};
+use crate::evaluate::record::Origin;
+use crate::program::RawSlice;
 use crate::program::ids::Buffer;
 use smallvec::SmallVec;
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! The sizes that a collective's attribute computes: nodes, chunks of a unit, chunks of scratch.
 
 use super::{Head, Recording, Run, Stop};
-use crate::collective::Setting;
 use crate::diagnostic::Check;
+use crate::program::Setting;
 use crate::program::ids::{Buffer, Rank};
 use crate::program::kind::Shape;
 

@@ -15,11 +15,12 @@
 use super::arithmetic::{Binary, IntType, Unary};
 use super::steps::Steps;
 use super::{Attributes, Chunks, Head, Loop, RanksOf, Recording, Run, Size, Sources, Stop, run};
-use crate::collective::{Collective, Evaluate, Param, Setting};
+use crate::collective::{Collective, Evaluate, Param};
 use crate::diagnostic::{Check, Diagnostic, Loc, Position, SourceFile};
-use crate::evaluate::record::RawSite;
 use crate::options::{Given, How, ScheduleOptions};
 use crate::program::Program;
+use crate::program::RawSite;
+use crate::program::Setting;
 use crate::program::ids::Buffer;
 use crate::program::kind::Kind;
 use std::cell::RefCell;

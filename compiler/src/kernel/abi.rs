@@ -5,7 +5,7 @@ use crate::kernel::widths::Widths;
 use crate::options::Protocol;
 use crate::program::dtype::{DType, RedOp};
 use crate::program::ids::{Place, Rank, ThreadBlock};
-use crate::schedule::CounterKind;
+use crate::schedule::{CounterKind, FIFOS, SLOTS};
 use std::hash::Hasher;
 
 /// Version of the layout below, in the first word of the parameter block.
@@ -76,11 +76,6 @@ pub fn chunk_elements(count: u64, chunks: u32, divisible: bool, dtype: DType) ->
     let elements = count.div_ceil(u64::from(chunks));
     if divisible { elements } else { elements.next_multiple_of(16 / dtype.bytes() as u64) }
 }
-
-/// Most FIFOs of a protocol from one rank to another.
-pub const FIFOS: u32 = 32;
-/// Slots of a FIFO in memory, a power of two; the most that a schedule may use.
-pub const SLOTS: u32 = 8;
 
 /// Where FIFOs lie in a rank's FIFO region: by protocol, writing rank, number and slot. The reading rank owns them. A slot
 /// begins with a header, which holds the call's hash in the first message of a call. All zero at first.

@@ -112,7 +112,8 @@ impl Widths {
 
     /// The constants that device code takes them from; `unroll` as of [`Kernel`].
     pub(crate) fn text(&self, unroll: Option<u32>) -> String {
-        use crate::kernel::abi::{FIFOS, SLOTS};
+        use crate::schedule::FIFOS;
+        use crate::schedule::SLOTS;
         format!(
             "namespace quadrille {{\n\nconstexpr unsigned COUNTER_BITS = {};  // of a data counter\n\
              constexpr unsigned SEQUENCE_BITS = {};  // of a start's sequence number\n\

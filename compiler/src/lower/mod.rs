@@ -30,11 +30,12 @@ mod supported;
 mod synchronize;
 
 use crate::diagnostic::{Check, Diagnostic};
-use crate::kernel::abi::{FIFOS, SLOTS};
 use crate::kernel::widths::Widths;
 use crate::options::{Protocol, ScheduleOptions, Transport};
 use crate::program::transport::transport;
 use crate::program::{Op, Program};
+use crate::schedule::FIFOS;
+use crate::schedule::SLOTS;
 use crate::schedule::Schedule;
 use crate::schedule::domain::Domain;
 use arrange::Frame;

@@ -3,10 +3,10 @@
 use super::divide::{multicast, staging};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::kernel::THREADS;
-use crate::kernel::abi::SLOTS;
 use crate::kernel::widths::Widths;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use crate::program::{Op, Program};
+use crate::schedule::SLOTS;
 use crate::schedule::domain::Domain;
 
 /// Every option that asks for something this world or this version does not have.

@@ -27,10 +27,14 @@ pub mod ids;
 pub mod kind;
 pub mod location;
 pub(crate) mod positions;
+mod raw;
 mod scaling;
+mod setting;
 pub(crate) mod transport;
 
+pub use raw::{RawSite, RawSlice};
 pub use scaling::Scaling;
+pub use setting::Setting;
 
 use crate::diagnostic::{Context, Loc, SourceFile};
 use crate::options::How;

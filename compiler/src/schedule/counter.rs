@@ -1,4 +1,4 @@
-//! Kinds of counters.
+//! Kinds of counters, and how many FIFOs and slots there are.
 
 use crate::options::Protocol;
 
@@ -37,3 +37,8 @@ impl CounterKind {
         }
     }
 }
+
+/// Most FIFOs of a protocol from one rank to another.
+pub const FIFOS: u32 = 32;
+/// Slots of a FIFO in memory, a power of two; the most that a schedule may use.
+pub const SLOTS: u32 = 8;

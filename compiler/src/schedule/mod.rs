@@ -73,7 +73,7 @@ mod counter;
 pub mod domain;
 mod parse;
 
-pub use counter::CounterKind;
+pub use counter::{CounterKind, FIFOS, SLOTS};
 pub use parse::ParseError;
 
 use crate::options::Protocol;

@@ -4,11 +4,11 @@ use super::{
     Action, Arrival, Block, Connection, Counter, CounterKind, Message, Multicast, Operand, Schedule, Step,
     combines, sizing, slot_word,
 };
-use crate::kernel::abi::SLOTS;
 use crate::options::Protocol;
 use crate::program::OpId;
 use crate::program::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
 use crate::program::kind::{Kind, Shape};
+use crate::schedule::SLOTS;
 use std::fmt::Display;
 
 /// Most ranks and most blocks a rank in a schedule text; more is refused before anything is allocated for it.

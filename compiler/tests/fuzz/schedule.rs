@@ -2,7 +2,8 @@
 
 use crate::{CASES, Format, fuzz, fuzz_on};
 use quadrille_compiler::diagnostic::{Loc, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, RawSite, Recorder};
+use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
+use quadrille_compiler::program::RawSite;
 use quadrille_compiler::program::{Program, Trails};
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::schedule::domain::Domain;
@@ -114,7 +115,7 @@ fn claimed(schedule: &Schedule) -> Program {
         let raw = |operands: &Vec<quadrille_compiler::schedule::Operand>| -> Vec<_> {
             let slices = operands.iter().filter_map(|operand| operand.memory());
             slices
-                .map(|slice| quadrille_compiler::evaluate::record::RawSlice {
+                .map(|slice| quadrille_compiler::program::RawSlice {
                     buffer: slice.buffer,
                     rank: slice.rank.0.into(),
                     start: slice.start.into(),

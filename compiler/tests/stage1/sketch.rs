@@ -1,8 +1,10 @@
 //! Programs written as closures over a recorder, and what stage 1 says of them.
 
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics, Loc, Position, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, RawSite, RawSlice, Recorder};
+use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
 use quadrille_compiler::options::{Given, How, Transport};
+use quadrille_compiler::program::RawSite;
+use quadrille_compiler::program::RawSlice;
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_compiler::program::{Program, StatementId, Trails};

@@ -18,7 +18,7 @@ type Chunk = (i64, i64);
 /// What it holds: inputs in the order in which they are combined, with their grouping as text.
 type Held = BTreeMap<Chunk, String>;
 
-fn place(chunk: &Chunk) -> quadrille_compiler::evaluate::record::RawSlice {
+fn place(chunk: &Chunk) -> quadrille_compiler::program::RawSlice {
     data(chunk.0, chunk.1)
 }
 

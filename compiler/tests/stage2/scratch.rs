@@ -2,8 +2,10 @@
 
 use crate::lowered;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, RawSite, RawSlice, Recorder};
+use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::program::RawSite;
+use quadrille_compiler::program::RawSlice;
 use quadrille_compiler::program::ids::Buffer::{self, Input, Output, Scratch};
 use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_compiler::program::{OpId, Program, Trails};

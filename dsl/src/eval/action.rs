@@ -5,8 +5,8 @@ use crate::syntax::{Action, Adaptor, Attributes, Block, Expr, Piece, Place, Rang
 use quadrille_compiler::diagnostic::{Check, Loc};
 use quadrille_compiler::evaluate;
 use quadrille_compiler::evaluate::arithmetic::{Binary, IntType, Unary};
-use quadrille_compiler::evaluate::record::RawSite;
 use quadrille_compiler::evaluate::steps::Steps;
+use quadrille_compiler::program::RawSite;
 
 impl<'a> Evaluator<'a> {
     /// Runs the statements of a block, not its value. The current statement is the same after.

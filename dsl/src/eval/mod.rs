@@ -6,10 +6,10 @@ mod movement;
 mod values;
 
 use crate::syntax::{Definition, Function};
-use quadrille_compiler::collective::Setting;
 use quadrille_compiler::diagnostic::{Diagnostic, SourceFile};
 use quadrille_compiler::evaluate::{self, Head, LoopName, Recording, Run};
 use quadrille_compiler::program::Program;
+use quadrille_compiler::program::Setting;
 
 /// The program of `definition` in a setting. All findings of the run otherwise.
 pub(crate) fn program(

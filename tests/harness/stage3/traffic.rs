@@ -3,11 +3,11 @@
 use libtest_mimic::Failed;
 use quadrille::runtime::data::Message;
 use quadrille::{Collective, Domain};
-use quadrille_compiler::kernel::abi::SLOTS;
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::options::{How, Protocol, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::program::ids::Rank;
+use quadrille_compiler::schedule::SLOTS;
 use quadrille_compiler::schedule::{Action, Connection, CounterKind, Fifos, Operand};
 use std::collections::HashMap;
 

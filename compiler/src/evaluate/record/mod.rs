@@ -12,47 +12,12 @@ use crate::program::ids::{Buffer, Slice};
 use crate::program::kind::{Kind, Shape};
 use crate::program::positions::Positions;
 use crate::program::{Op, Program, Site, Statement, StatementId, TrailId, Trails};
+use crate::program::{RawSite, RawSlice};
 use crate::verify;
 use crate::verify::findings::{Findings, Unit, in_source_order};
 use crate::verify::program::out_of_bounds::{self, Dests, Places, Sources};
 use rustc_hash::FxHashMap;
 use simultaneous::Staging;
-use std::fmt;
-
-/// A slice as the program's text evaluates it: `buffer[rank][start..end]` (`end = start + 1` for one chunk).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RawSlice {
-    /// Which buffer.
-    pub buffer: Buffer,
-    /// Whose.
-    pub rank: i64,
-    /// First chunk.
-    pub start: i64,
-    /// One past the last chunk.
-    pub end: i64,
-}
-
-/// As the program's text would write it: `data[3][-1]`, `data[3][2..5]`.
-impl fmt::Display for RawSlice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.start.checked_add(1) == Some(self.end) {
-            write!(f, "{}[{}][{}]", self.buffer, self.rank, self.start)
-        } else {
-            write!(f, "{}[{}][{}..{}]", self.buffer, self.rank, self.start, self.end)
-        }
-    }
-}
-
-/// Where an operation runs, as attributes evaluate it; see [`Site`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct RawSite {
-    /// `#[on(..)]`.
-    pub on: Option<i64>,
-    /// `#[channel(..)]`.
-    pub channel: Option<i64>,
-    /// `#[block(..)]`.
-    pub block: Option<i64>,
-}
 
 /// What is known of a program before it is run.
 #[derive(Clone, Debug)]

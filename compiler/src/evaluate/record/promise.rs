@@ -1,9 +1,10 @@
 //! `expect!` and `unspecified!` of a custom collective.
 
-use super::{Origin, RawSlice, Recorder};
+use super::{Origin, Recorder};
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Program;
+use crate::program::RawSlice;
 use crate::program::contract::Promise;
 use crate::program::ids::{Buffer, Slice};
 use crate::program::kind::{Contribution, Shape};

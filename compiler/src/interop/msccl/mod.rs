@@ -41,15 +41,16 @@ mod document;
 mod export;
 mod sequence;
 
-use crate::collective::{Collective, Evaluate, Planned, Setting};
+use crate::collective::{Collective, Evaluate, Planned};
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use crate::interop::shown;
-use crate::kernel::abi::SLOTS;
 use crate::kernel::widths::Widths;
 use crate::lower;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use crate::program::Program;
+use crate::program::Setting;
 use crate::program::kind::{Kind, Shape};
+use crate::schedule::SLOTS;
 use crate::schedule::domain::Domain;
 use crate::verify;
 use connect::Connected;

@@ -40,13 +40,14 @@ mod reader;
 mod resolve;
 mod run;
 
-use crate::collective::{Collective, Evaluate, Planned, Setting};
+use crate::collective::{Collective, Evaluate, Planned};
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use crate::interop::{finding, shown};
 use crate::kernel::widths::Widths;
 use crate::lower;
 use crate::options::{Given, ScheduleOptions};
 use crate::program::Program;
+use crate::program::Setting;
 use crate::program::dtype::RedOp;
 use crate::program::kind::Shape;
 use crate::schedule::domain::Domain;

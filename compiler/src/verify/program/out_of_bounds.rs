@@ -2,7 +2,8 @@
 
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
-use crate::evaluate::record::{RawSite, RawSlice};
+use crate::program::RawSite;
+use crate::program::RawSlice;
 use crate::program::Site;
 use crate::program::ids::{Buffer, Rank, Slice, ThreadBlock};
 use crate::program::kind::Shape;

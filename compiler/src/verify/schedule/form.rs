@@ -4,9 +4,10 @@
 use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
-use crate::kernel::abi::{FIFOS, SLOTS};
 use crate::options::Protocol;
 use crate::program::ids::{Buffer, Place, Slice};
+use crate::schedule::FIFOS;
+use crate::schedule::SLOTS;
 use crate::schedule::domain::Domain;
 use crate::schedule::{
     Action, Arrival, Connection, Counter, CounterKind, Fifos, Message, Operand, Schedule, Step,

@@ -97,7 +97,7 @@ pub fn export(collective: &Collective, ranks: u32, runtime: Runtime) -> Result<E
 fn room(protocol: Protocol) -> u32 {
     match protocol {
         Protocol::Simple => 2,
-        Protocol::Ll | Protocol::Ll128 => crate::kernel::abi::SLOTS,
+        Protocol::Ll | Protocol::Ll128 => crate::schedule::SLOTS,
     }
 }
 
