@@ -1,7 +1,6 @@
 //! Every program of docs/language.md is what the text says of it.
 
-mod common;
-
+use crate::common::{body, evaluate};
 use quadrille_compiler::diagnostic::Diagnostics;
 
 /// A fenced part of the text: its line, what stands behind the fence, and its lines.
@@ -58,7 +57,7 @@ fn programs() {
             }
             "rust,body" => {
                 right += 1;
-                if let Err(findings) = common::evaluate(&common::body(text), 4) {
+                if let Err(findings) = evaluate(&body(text), 4) {
                     panic!("line {line}: {findings:?}");
                 }
             }

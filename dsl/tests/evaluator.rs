@@ -1,8 +1,6 @@
 //! What programs mean: values, control flow, operations.
 
-mod common;
-
-use common::{body, findings, in_place, ops, value};
+use crate::common::{body, evaluate, findings, in_place, ops, value};
 
 #[test]
 fn expressions() {
@@ -159,7 +157,7 @@ fn trails_name_every_loop() {
 fn statements() {
     let text =
         body("for c in 0..3 {\n    output[0][c] =\n        input[0][c];\n    output[1][c] = input[1][c];\n}");
-    let program = common::evaluate(&text, 2).unwrap();
+    let program = evaluate(&text, 2).unwrap();
     let statements: Vec<_> = program.statements.iter().map(|s| format!("{} {}", s.loc, s.text)).collect();
     assert_eq!(statements, ["4:5 output[0][c] = input[0][c];", "6:5 output[1][c] = input[1][c];"]);
     let order: Vec<_> = program.ops.iter().map(|op| op.statement.0).collect();
@@ -282,16 +280,16 @@ fn large_worlds() {
                    let first = r / half * half;\n            data[r ^ half][first..first + half] = data[r][first..first + half];\n        }\n        \
                    half *= 2;\n    }\n}";
     // 2 laps of 10 rounds of 1024 ranks.
-    assert_eq!(common::evaluate(halving, 1024).unwrap().ops.len(), 20 * 1024);
+    assert_eq!(evaluate(halving, 1024).unwrap().ops.len(), 20 * 1024);
     let pairwise = "#[collective(all_to_all, ranks = [2])]\nfn f() {\n    \
                     for s in 0..RANKS { for r in 0..RANKS { output[(r + s) % RANKS][r] = input[r][(r + s) % RANKS]; } }\n}";
-    assert_eq!(common::evaluate(pairwise, 256).unwrap().ops.len(), 256 * 256);
+    assert_eq!(evaluate(pairwise, 256).unwrap().ops.len(), 256 * 256);
     let all_pairs = "#[collective(all_reduce, ranks = [2], chunks = RANKS, scratch = RANKS)]\nfn f() {\n    \
                      for r in 0..RANKS { for c in 0..RANKS { scratch[c][r] = input[r][c]; } }\n    \
                      for c in 0..RANKS {\n        output[c][c] = scratch[c][0] + scratch[c][1];\n        \
                      for r in 2..RANKS { output[c][c] += scratch[c][r]; }\n        \
                      for r in 0..RANKS { if r != c { output[r][c] = output[c][c]; } }\n    }\n}";
-    assert_eq!(common::evaluate(all_pairs, 256).unwrap().ops.len(), 256 * 256 + 256 * 255 + 256 * 255);
+    assert_eq!(evaluate(all_pairs, 256).unwrap().ops.len(), 256 * 256 + 256 * 255 + 256 * 255);
 }
 
 /// Fns may be as deep as the parser allows in as many calls as the evaluator allows.
@@ -305,7 +303,7 @@ fn deep_recursion_has_room() {
 #[test]
 fn number_of_chunks() {
     let text = "#[collective(all_reduce, ranks = [4], chunks = RANKS * 2 - 4)]\nfn f() {\n}";
-    assert_eq!(common::evaluate(text, 4).unwrap().shape.chunks, 4);
+    assert_eq!(evaluate(text, 4).unwrap().shape.chunks, 4);
     for (ranks, expected) in [
         (
             2,

@@ -1,10 +1,8 @@
 //! The examples compute what their kinds promise, by running their operations over numbers, and cost what their comments
 //! say.
 
-mod common;
-
-use common::formula::value;
-use common::interpreter::wrong;
+use crate::common::formula::value;
+use crate::common::interpreter::wrong;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Check;
 use std::path::Path;

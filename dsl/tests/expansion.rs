@@ -38,7 +38,7 @@ fn a_wrong_collective_leaves_errors_and_a_stub() {
     assert!(!text.contains("Tape"), "{text}");
 }
 
-/// `cargo test -p quadrille-dsl --test expansion -- --ignored --nocapture`: unoptimized, as rustc runs a macro without
+/// `cargo test -p quadrille-dsl --test all expansion -- --ignored --nocapture`: unoptimized, as rustc runs a macro without
 /// a profile override.
 #[test]
 #[ignore = "measures"]

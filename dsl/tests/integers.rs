@@ -1,8 +1,6 @@
 //! Integer types that the text names are ranges, which a value must be in where it is stored.
 
-mod common;
-
-use common::{body, findings, value};
+use crate::common::{body, findings, value};
 
 #[test]
 fn values_in_range() {

@@ -1,8 +1,6 @@
 //! Kinds, roots, nodes, scratch: what the attribute says of a collective, and the names that the body knows by it.
 
-mod common;
-
-use common::{evaluate, findings, one, ops};
+use crate::common::{evaluate, findings, one, ops};
 use quadrille_compiler::program::kind::Kind;
 
 /// A collective with these options and body.

@@ -1,9 +1,7 @@
 //! Texts that were right once, with tokens deleted, doubled, exchanged and replaced: they are read, refused or proved, in
 //! bounded time and without a panic, and what is proved computes what it promises.
 
-mod common;
-
-use common::interpreter::wrong;
+use crate::common::interpreter::wrong;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
@@ -291,7 +289,7 @@ fn changed_texts() {
     run(300);
 }
 
-/// `cargo test --release -p quadrille-dsl --test mutations -- --ignored`
+/// `cargo test --release -p quadrille-dsl --test all mutations -- --ignored`
 #[test]
 #[ignore = "takes minutes"]
 fn many_changed_texts() {

@@ -1,8 +1,6 @@
 //! Every construct of Rust is of the language, or refused by its name, with what to write instead.
 
-mod common;
-
-use common::{body, one};
+use crate::common::{body, one};
 use quadrille_compiler::diagnostic::Check;
 use syn::Expr;
 

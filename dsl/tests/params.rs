@@ -1,8 +1,6 @@
 //! `params(..)`: numbers to choose.
 
-mod common;
-
-use common::{evaluate, findings, one};
+use crate::common::{evaluate, findings, one};
 
 fn with(params: &str, rest: &str, body: &str) -> String {
     format!("#[collective(all_reduce, ranks = [4], params({params}){rest})]\nfn f() {{\n{body}\n}}\n")

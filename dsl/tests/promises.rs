@@ -1,8 +1,6 @@
 //! Custom collectives: `expect!` and `unspecified!`.
 
-mod common;
-
-use common::{body, evaluate, findings, one};
+use crate::common::{body, evaluate, findings, one};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::program::kind::Expected;
 

@@ -1,8 +1,6 @@
 //! Properties of the evaluator: arithmetic against wide integers, loops against Rust's own ranges.
 
-mod common;
-
-use common::{body, findings, ops, value};
+use crate::common::{body, findings, ops, value};
 use proptest::prelude::*;
 
 /// An expression over three variables.

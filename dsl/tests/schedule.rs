@@ -1,8 +1,6 @@
 //! Attributes that say how: `#[schedule(..)]`, `#[on]`, `#[channel]`, `#[block]`, `#[multimem]`.
 
-mod common;
-
-use common::{body, evaluate, findings, one, ops};
+use crate::common::{body, evaluate, findings, one, ops};
 use quadrille_compiler::options::{Given, Protocol, Transport};
 
 fn scheduled(attributes: &str) -> String {

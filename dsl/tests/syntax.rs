@@ -1,8 +1,6 @@
 //! What is no program: every finding at once, each with its place, its check, and what to write instead.
 
-mod common;
-
-use common::{body, in_place, one};
+use crate::common::{body, in_place, one};
 
 /// All findings of a text as `line:column-line:column message [check]`, one a line.
 fn rejected(text: &str) -> String {

@@ -1,8 +1,6 @@
 //! `(p, q) = (e, f);`: all right sides are read before any store.
 
-mod common;
-
-use common::{body, evaluate, findings, in_place, one, ops};
+use crate::common::{body, evaluate, findings, in_place, one, ops, value};
 use proptest::prelude::*;
 
 #[test]
@@ -119,7 +117,7 @@ fn many_parts() {
 /// Variables are assigned to as ever.
 #[test]
 fn variables() {
-    assert_eq!(common::value("let (mut a, mut b) = (1, 2); (a, b) = (b, a); let x = (a, b);"), "(2, 1)");
+    assert_eq!(value("let (mut a, mut b) = (1, 2); (a, b) = (b, a); let x = (a, b);"), "(2, 1)");
 }
 
 #[test]

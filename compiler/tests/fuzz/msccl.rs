@@ -1,6 +1,6 @@
 //! MSCCL XML, through the whole proof.
 
-use crate::{CASES, Format, fuzz, fuzz_on};
+use super::{CASES, Format, fuzz, fuzz_on};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
 use quadrille_compiler::interop::msccl;

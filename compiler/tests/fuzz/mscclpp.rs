@@ -1,7 +1,7 @@
 //! MSCCL++ execution plans, through the whole proof.
 
-use crate::msccl::{judged, texts};
-use crate::{CASES, Format, fuzz, fuzz_on};
+use super::msccl::{judged, texts};
+use super::{CASES, Format, fuzz, fuzz_on};
 use quadrille_compiler::interop::mscclpp;
 
 fn format() -> Format {

@@ -1,6 +1,6 @@
 //! Schedules: what is read is written as it was read, and stage 2 has an answer to it.
 
-use crate::{CASES, Format, fuzz, fuzz_on};
+use super::{CASES, Format, fuzz, fuzz_on};
 use quadrille_compiler::diagnostic::{Loc, SourceFile};
 use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
 use quadrille_compiler::program::RawSite;

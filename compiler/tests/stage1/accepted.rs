@@ -1,7 +1,7 @@
 //! Right programs pass for every world size.
 
-use crate::programs;
-use crate::sketch::*;
+use super::programs;
+use super::sketch::*;
 use quadrille_compiler::program::ids::Buffer;
 use quadrille_compiler::program::kind::Kind;
 

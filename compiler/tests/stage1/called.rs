@@ -1,8 +1,8 @@
 //! Collectives called otherwise than they are written: in place, or out of place.
 
-use crate::programs;
-use crate::reference::judge;
-use crate::sketch::*;
+use super::programs;
+use super::reference::judge;
+use super::sketch::*;
 use proptest::prelude::*;
 use quadrille_compiler::collective::{Collective, Evaluate};
 use quadrille_compiler::diagnostic::Diagnostic;

@@ -1,6 +1,6 @@
 //! Rejected for `out-of-bounds`.
 
-use crate::sketch::*;
+use super::sketch::*;
 use insta::assert_snapshot;
 use quadrille_compiler::program::ids::Buffer::{Data, Input, Output};
 use quadrille_compiler::program::kind::Kind::*;

@@ -1,7 +1,7 @@
 //! Rejected for `postcondition`: reductions.
 
-use crate::programs::ring_all_reduce;
-use crate::sketch::*;
+use super::programs::ring_all_reduce;
+use super::sketch::*;
 use insta::assert_snapshot;
 use quadrille_compiler::program::ids::Buffer::Data;
 use quadrille_compiler::program::kind::Kind::*;

@@ -1,6 +1,6 @@
 //! Rejected for `postcondition`: collectives that only copy.
 
-use crate::sketch::*;
+use super::sketch::*;
 use insta::assert_snapshot;
 use quadrille_compiler::program::ids::Buffer::{Input, Output};
 use quadrille_compiler::program::kind::Kind::*;

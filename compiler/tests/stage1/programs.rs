@@ -1,6 +1,6 @@
 //! Right programs of every kind, in and out of place.
 
-use crate::sketch::*;
+use super::sketch::*;
 use Kind::*;
 use quadrille_compiler::program::ids::Buffer;
 use quadrille_compiler::program::kind::Kind;

@@ -1,6 +1,6 @@
 //! Rejected for `read-before-write`.
 
-use crate::sketch::*;
+use super::sketch::*;
 use insta::assert_snapshot;
 use quadrille_compiler::program::ids::Buffer::{Input, Output};
 use quadrille_compiler::program::kind::Kind::*;

@@ -1,6 +1,6 @@
 //! Findings as the command line shows them.
 
-use crate::programs::ring_all_reduce;
+use super::programs::ring_all_reduce;
 use insta::assert_snapshot;
 use quadrille_compiler::diagnostic::{Check, Context, Diagnostic, Diagnostics, Loc, Position, SourceFile};
 

@@ -1,7 +1,7 @@
 //! The report agrees with figures that are counted chunk by chunk, and with those that are known of named algorithms.
 
-use crate::programs;
-use crate::sketch::*;
+use super::programs;
+use super::sketch::*;
 use Kind::*;
 use insta::assert_snapshot;
 use quadrille_compiler::options::ScheduleOptions;

@@ -1,7 +1,7 @@
 //! Rejected for `requirement`: collectives that are to be reproducible and are not.
 
-use crate::programs;
-use crate::sketch::*;
+use super::programs;
+use super::sketch::*;
 use insta::assert_snapshot;
 use quadrille_compiler::program::ids::Buffer;
 use quadrille_compiler::program::kind::Kind::*;

@@ -1,6 +1,6 @@
 //! Simultaneous assignment and promises agree with what they are to mean, by brute force.
 
-use crate::sketch::*;
+use super::sketch::*;
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::Check;
 use quadrille_compiler::program::Program;

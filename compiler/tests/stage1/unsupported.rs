@@ -1,6 +1,6 @@
 //! Rejected for `unsupported`: programs too large to be judged.
 
-use crate::sketch::*;
+use super::sketch::*;
 use insta::assert_snapshot;
 use quadrille_compiler::program::ids::Buffer;
 use quadrille_compiler::program::kind::Kind::*;

@@ -1,6 +1,6 @@
 //! Which protocol a schedule gets that leaves it open.
 
-use crate::programs;
+use super::programs;
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::lower::{self, Chosen};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};

@@ -1,6 +1,6 @@
 //! Right programs are lowered to schedules that pass, whose text is read back, and that keep the promises of form.
 
-use crate::{findings, interpret, lowered, lowered_as, programs, told, ways};
+use super::{findings, interpret, lowered, lowered_as, programs, told, ways};
 use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::schedule::domain::Domain;

@@ -1,6 +1,6 @@
 //! What concerns scratch, scaling and channels: sizes of what lies there, steps that scale, more channels than blocks.
 
-use crate::lowered;
+use super::lowered;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
 use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};

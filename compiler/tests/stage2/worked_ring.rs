@@ -1,6 +1,6 @@
 //! The in-place ring comes out as the design works it by hand.
 
-use crate::{lowered, programs};
+use super::{lowered, programs};
 use std::fmt::Write;
 
 /// The schedule of the ring for `n` ranks, written from its recurrence: one block a rank, lap one by get, lap two by

@@ -1,5 +1,4 @@
 //! What the tests of this folder share.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod formula;
 pub(crate) mod interpreter;

@@ -1,8 +1,6 @@
 //! Mbarriers, asynchronous copies, and atomics on vectors and 128 bits.
 
-mod common;
-
-use common::{Bytes, Gpu, kernel};
+use crate::common::{Bytes, Gpu, kernel};
 use quadrille_vgpu::{Config, Fault};
 
 fn run_with(body: &str, words: &[u32], threads: u32, seed: u64) -> Result<Vec<u32>, Fault> {

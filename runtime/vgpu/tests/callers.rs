@@ -1,8 +1,6 @@
 //! Races inside functions that were not inlined: both accesses are told with the calls that led to them.
 
-mod common;
-
-use common::Gpu;
+use crate::common::Gpu;
 use quadrille_vgpu::{Check, Config, Fault, Race};
 
 /// Block 0 stores to both words, by a function that calls another one, from two lines; block 1 loads one of them, by the

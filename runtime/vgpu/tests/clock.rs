@@ -1,9 +1,7 @@
 //! The virtual clock against answers that are known: closed forms of what a link, a queue, a flag, a ring take.
 
-mod common;
-
-use common::clock::{config, nanoseconds, near, slow};
-use common::{Gpu, kernel};
+use crate::common::clock::{config, nanoseconds, near, slow};
+use crate::common::{Gpu, kernel};
 use quadrille_vgpu::{Config, Execution, Machine, Outcome, RequestError, Topology, Wires};
 
 /// Stores 16 bytes a lane, so many times, to where the block's entry in a table points.

@@ -1,9 +1,7 @@
 //! The virtual clock on `multimem` and on asynchronous copies, against closed forms.
 
-mod common;
-
-use common::clock::{config, nanoseconds, near, slow};
-use common::{Gpu, kernel};
+use crate::common::clock::{config, nanoseconds, near, slow};
+use crate::common::{Gpu, kernel};
 use quadrille_vgpu::{Topology, Wires};
 
 /// Cycles of the clock, in nanoseconds: half of what memory takes, and half of what the L2 cache takes.

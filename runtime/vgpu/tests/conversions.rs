@@ -2,11 +2,9 @@
 
 #![allow(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
-mod common;
-
-use common::apply::{R, apply};
-use common::exact::{BF16, E4M3, E5M2, F16, F32, F64, Fmt, MODES, Mode, SCALE};
-use common::kernel;
+use crate::common::apply::{R, apply};
+use crate::common::exact::{BF16, E4M3, E5M2, F16, F32, F64, Fmt, MODES, Mode, SCALE};
+use crate::common::kernel;
 use num_bigint::BigInt;
 use proptest::prelude::*;
 use quadrille_vgpu::Module;

@@ -1,8 +1,6 @@
 //! Asynchronous copies under the memory model: who waits, and who fences, sees them; who does not, races.
 
-mod common;
-
-use common::{Gpu, kernel};
+use crate::common::{Gpu, kernel};
 use quadrille_vgpu::{Check, Config, Fault, RaceReason};
 
 fn run(body: &str, threads: u32, seed: u64) -> Result<(), Fault> {

@@ -1,8 +1,6 @@
 //! What kernels do wrong is found and named.
 
-mod common;
-
-use common::{Gpu, MESSAGES, kernel};
+use crate::common::{Gpu, MESSAGES, kernel};
 use quadrille_vgpu::{BadAccess, Config, Fault, Launch, Machine, RequestError, Space, Status, WaitsFor};
 
 fn gpu(ranks: usize) -> Gpu {

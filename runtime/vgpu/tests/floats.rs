@@ -2,12 +2,10 @@
 
 #![allow(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
-mod common;
-
 use std::cmp::Ordering;
 
-use common::apply::{R, apply, apply_body};
-use common::exact::{BF16, F16, F32, F64, Fmt, MODES, Mode, SCALE};
+use crate::common::apply::{R, apply, apply_body};
+use crate::common::exact::{BF16, F16, F32, F64, Fmt, MODES, Mode, SCALE};
 use num_bigint::BigInt;
 use proptest::prelude::*;
 

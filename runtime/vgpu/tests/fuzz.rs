@@ -1,8 +1,6 @@
 //! Damaged modules: an error or a bounded run, never a panic. Each case follows from its number, so that one that fails
 //! can be run again.
 
-mod common;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

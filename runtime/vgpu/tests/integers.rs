@@ -2,9 +2,7 @@
 
 #![allow(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
-mod common;
-
-use common::apply::{R, apply, apply_body};
+use crate::common::apply::{R, apply, apply_body};
 use proptest::prelude::*;
 
 fn word() -> impl Strategy<Value = u64> {

@@ -1,8 +1,6 @@
 //! `multimem` on multicast ranges, against sums and extremes by rank on the CPU.
 
-mod common;
-
-use common::{Bytes, Gpu, kernel};
+use crate::common::{Bytes, Gpu, kernel};
 use half::{bf16, f16};
 use quadrille_vgpu::{Check, Config, Fault, RaceReason, RequestError};
 

@@ -2,10 +2,8 @@
 
 #![allow(clippy::precedence, reason = "shifts and masks read best as in the PTX manual")]
 
-mod common;
-
-use common::exact::{F32, F64, Fmt, Mode, SCALE};
-use common::{Bytes, Gpu};
+use crate::common::exact::{F32, F64, Fmt, Mode, SCALE};
+use crate::common::{Bytes, Gpu};
 use half::f16;
 use quadrille_vgpu::Config;
 

@@ -1,12 +1,10 @@
 //! Ranks on several threads of the host: the same results, whole words, and the same faults.
 
-mod common;
-
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-use common::ring::Ring;
-use common::{Gpu, MESSAGES, kernel};
+use crate::common::ring::Ring;
+use crate::common::{Gpu, MESSAGES, kernel};
 use quadrille_vgpu::{Check, Config, Execution, Fault, Machine, RequestError, Status, WaitsFor};
 
 fn parallel(ranks: usize, threads: usize) -> Config {

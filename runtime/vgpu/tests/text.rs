@@ -1,10 +1,8 @@
 //! Bad PTX is refused with line and reason, in bounded time and memory.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{BASICS, Gpu, kernel};
+use crate::common::{BASICS, Gpu, kernel};
 use quadrille_vgpu::{Config, Fault, Module, PtxProblem, PtxProblemKind, RequestError};
 
 fn problems(text: &str) -> Vec<PtxProblem> {

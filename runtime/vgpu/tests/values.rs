@@ -1,9 +1,7 @@
 //! Conversions and bit instructions against independent definitions: the crate half, Rust's `as`, and the manual's
 //! bit-by-bit text.
 
-mod common;
-
-use common::{Bytes, Gpu, PACKED, kernel};
+use crate::common::{Bytes, Gpu, PACKED, kernel};
 use half::{bf16, f16};
 use proptest::prelude::*;
 use quadrille_vgpu::Config;

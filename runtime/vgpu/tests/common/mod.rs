@@ -1,5 +1,4 @@
 //! Launching the kernels of `tests/ptx` and moving numbers.
-#![allow(dead_code, reason = "every test uses a part")]
 
 pub(crate) mod apply;
 pub(crate) mod clock;

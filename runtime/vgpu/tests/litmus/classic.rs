@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use quadrille_vgpu::{Stale, Status};
 
-use crate::axioms::allowed;
-use crate::machine::{How, Outcome, Program};
+use super::axioms::allowed;
+use super::machine::{How, Outcome, Program};
 
 /// Runs in which what must show up has to.
 const SEEDS: u64 = 400;

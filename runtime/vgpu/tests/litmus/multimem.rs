@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use quadrille_vgpu::{Fault, RaceReason, Stale};
 
-use crate::machine::{How, Program};
+use super::machine::{How, Program};
 
 const SEEDS: u64 = 60;
 /// `m` stands for `x` of rank 0 and `y` of rank 1, `g` for `f` and `h`.

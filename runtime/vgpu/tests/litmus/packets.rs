@@ -2,7 +2,7 @@
 
 use quadrille_vgpu::{Fault, Layout, Stale};
 
-use crate::machine::{How, Outcome, Program};
+use super::machine::{How, Outcome, Program};
 
 const SEEDS: u64 = 60;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use quadrille_vgpu::{Check, Policy, Stale};
 
-use crate::machine::{How, Program};
+use super::machine::{How, Program};
 
 fn results(program: &Program, policy: Policy, seeds: u64) -> BTreeSet<Vec<u32>> {
     (0..seeds)

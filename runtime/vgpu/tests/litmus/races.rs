@@ -2,8 +2,8 @@
 
 use quadrille_vgpu::{Fault, Race, RaceReason, Stale};
 
-use crate::classic::messages;
-use crate::machine::{How, Program};
+use super::classic::messages;
+use super::machine::{How, Program};
 
 const SEEDS: u64 = 60;
 

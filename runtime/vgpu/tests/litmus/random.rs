@@ -2,8 +2,8 @@
 
 use quadrille_vgpu::Stale;
 
-use crate::axioms::allowed;
-use crate::machine::Program;
+use super::axioms::allowed;
+use super::machine::Program;
 
 /// A source of random numbers for programs: xorshift (Marsaglia, "Xorshift RNGs").
 struct Dice(u64);

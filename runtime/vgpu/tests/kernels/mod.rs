@@ -1,8 +1,5 @@
 //! Kernels compiled by NVRTC give what the same computation gives on the CPU, from PTX of two of its code generators.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod sm80_and_sm90 {
     use crate::common::{BASICS, MESSAGES, PACKED};
     include!("suite.rs");

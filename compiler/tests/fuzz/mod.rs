@@ -2,7 +2,7 @@
 //! it ends soon, does not panic, and has a line and a column for what it refuses. A case follows from its number, so that one
 //! that fails can be run again.
 //!
-//! Each format is a [`Format`]; the loop is one. `cargo test --release -p quadrille-compiler --test fuzz -- --ignored` goes on
+//! Each format is a [`Format`]; the loop is one. `cargo test --release -p quadrille-compiler --test all fuzz -- --ignored` goes on
 //! for `QUADRILLE_FUZZ_SECONDS` (60) for each.
 
 mod damage;

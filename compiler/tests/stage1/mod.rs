@@ -1,9 +1,7 @@
 //! Stage 1: rejected programs a check, accepted ones, and agreement with a brute-force reference.
 
-#[path = "../mutate/programs.rs"]
-mod mutate_programs;
-mod programs;
-mod sketch;
+pub(crate) mod programs;
+pub(crate) mod sketch;
 
 mod accepted;
 

@@ -1,18 +1,6 @@
 //! Lowering, stage 2 and `rolled`: what right programs become, that random programs are lowered to schedules that can
 //! be proved, and that no mutant of a schedule or kernel is.
 
-#[allow(dead_code, reason = "shared with the tests of stage 1, which use all of it")]
-#[path = "../stage1/programs.rs"]
-mod programs;
-#[allow(dead_code, reason = "shared with the tests of stage 1, which use all of it")]
-#[path = "../stage1/sketch.rs"]
-mod sketch;
-
-#[path = "../mutate/kernels.rs"]
-mod mutate_kernels;
-#[path = "../mutate/schedules.rs"]
-mod mutate_schedules;
-
 mod choice;
 mod interpret;
 mod kernels;
@@ -22,6 +10,7 @@ mod random;
 mod scratch;
 mod worked_ring;
 
+use crate::stage1::programs;
 use quadrille_compiler::diagnostic::{Diagnostic, Loc};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::program::Program;
