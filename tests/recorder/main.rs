@@ -127,7 +127,8 @@ fn compare(name: &str, modules: &[Module]) -> String {
         manifest
     };
     let dsl = format!("quadrille-dsl {tree}/dsl");
-    let profile = "[workspace]\n[profile.dev.package]\nquadrille-compiler.opt-level = 3\nquadrille-dsl.opt-level = 3";
+    let profile =
+        "[workspace]\n[profile.dev.package]\nquadrille-compiler.opt-level = 3\nquadrille-dsl.opt-level = 3";
     let all = [&dsl[..], "quadrille facade", "unchecked", "older"];
     put("Cargo.toml", &package(&format!("compare-{name}"), 2024, profile, &all));
     put("Cargo.lock", &read(&root().join("Cargo.lock")));

@@ -1,9 +1,9 @@
 //! Stage 1 agrees with the brute-force reference: on every mutant of the right programs, and on random programs.
 
-use crate::mutate::programs::mutants;
 use super::programs;
 use super::reference::judge;
 use super::sketch::*;
+use crate::mutate::programs::mutants;
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{Check, Diagnostic};
 use quadrille_compiler::program::Program;

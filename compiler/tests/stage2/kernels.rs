@@ -1,7 +1,7 @@
 //! Kernels: right ones are the schedule, unrolled; mutants are not.
 
-use crate::mutate::kernels::mutants;
 use super::{lowered_as, programs, told, ways};
+use crate::mutate::kernels::mutants;
 use quadrille_compiler::emit;
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::kernel::{self, Kernel};

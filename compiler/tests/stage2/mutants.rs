@@ -1,8 +1,8 @@
 //! Mutants of schedules: one step, arrival, signal, barrier or expectation dropped, doubled or retargeted. Each is
 //! rejected.
 
-use crate::mutate::schedules::mutants;
 use super::{findings, interpret, lowered_as, programs, ways};
+use crate::mutate::schedules::mutants;
 use quadrille_compiler::program::Program;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Random programs: whatever their operations, lowering orders them so that stage 2 finds nothing.
 
-use crate::mutate::schedules::mutants;
 use super::{findings, interpret, lowered, told};
+use crate::mutate::schedules::mutants;
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{Loc, Position, SourceFile};
 use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
