@@ -3,13 +3,13 @@
 mod json;
 mod text;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
-use crate::cli::setting::{Setting, SettingError};
+use crate::cli::setting::{SettingError, SettingOptions};
 use crate::cli::{ranks, setting, source};
 use clap::Args;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::{Check as CheckId, Diagnostic, Diagnostics};
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
 use quadrille_compiler::lower::Saved;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::schedule::Totals;
@@ -18,13 +18,13 @@ use std::time::Instant;
 
 /// The arguments of `check`.
 #[derive(Debug, Args)]
-pub(crate) struct Check {
+pub(crate) struct CheckArgs {
     /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     /// World size [default: every listed one]
     #[arg(long, value_name = "N")]
-    ranks: Option<ranks::Ranks>,
+    ranks: Option<ranks::WorldSize>,
     /// Every world size from 1 to the largest listed one; those that an `assert!` excludes are named
     #[arg(long, conflicts_with = "ranks")]
     all_ranks: bool,
@@ -32,20 +32,20 @@ pub(crate) struct Check {
     #[arg(long, value_name = "N")]
     schedule: Option<usize>,
     #[command(flatten)]
-    setting: Setting,
+    setting: SettingOptions,
 }
 
 /// What is said about one world size, with one value of each parameter.
 #[derive(Debug)]
-struct Size {
+struct CheckedSize {
     ranks: u32,
     root: u32,
     params: Vec<(String, i64)>,
-    verdict: Verdict,
+    verdict: SizeVerdict,
 }
 
 #[derive(Debug)]
-enum Verdict {
+enum SizeVerdict {
     /// Stage 1 holds.
     Right(Box<Proved>),
     /// The program itself refuses the size.
@@ -58,7 +58,7 @@ enum Verdict {
 #[derive(Debug)]
 struct Proved {
     report: Report,
-    schedules: Vec<Schedule>,
+    schedules: Vec<CheckedSchedule>,
     /// Called with one buffer, and with two: or why not.
     in_place: Result<(), String>,
     out_of_place: Result<(), String>,
@@ -66,14 +66,14 @@ struct Proved {
 
 /// Stage 2 of one schedule.
 #[derive(Debug)]
-struct Schedule {
+struct CheckedSchedule {
     /// Its place among the attributes, from 1.
     number: usize,
-    outcome: Outcome,
+    outcome: ScheduleVerdict,
 }
 
 #[derive(Debug)]
-enum Outcome {
+enum ScheduleVerdict {
     /// It holds.
     Proved { totals: Totals, saved: Saved, tile: Option<u64>, instances: u32, proof_ms: f64 },
     /// It asks for what cannot be carried out yet.
@@ -85,16 +85,16 @@ enum Outcome {
 impl Proved {
     /// Whether every schedule is proved.
     fn whole(&self) -> bool {
-        self.schedules.iter().all(|schedule| matches!(schedule.outcome, Outcome::Proved { .. }))
+        self.schedules.iter().all(|schedule| matches!(schedule.outcome, ScheduleVerdict::Proved { .. }))
     }
 
     fn wrong(&self) -> bool {
-        self.schedules.iter().any(|schedule| matches!(schedule.outcome, Outcome::Wrong))
+        self.schedules.iter().any(|schedule| matches!(schedule.outcome, ScheduleVerdict::Wrong))
     }
 }
 
 /// Does it.
-pub(crate) fn check(check: &Check, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn check(check: &CheckArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let collective = check.setting.apply(source::load(&check.file)?)?;
     let schedules = schedules(check, &collective)?;
     let sizes = ranks::several(&collective, check.ranks, check.all_ranks)?;
@@ -122,7 +122,7 @@ pub(crate) fn check(check: &Check, out: &mut Output) -> Result<(), Failure> {
 }
 
 /// The schedules to prove, by their index.
-fn schedules(check: &Check, collective: &Collective) -> Result<Vec<usize>, SettingError> {
+fn schedules(check: &CheckArgs, collective: &Collective) -> Result<Vec<usize>, SettingError> {
     match check.schedule {
         None => Ok((0..collective.schedules.len().max(1)).collect()),
         Some(given) => Ok(vec![setting::schedule(collective, given)?]),
@@ -130,34 +130,34 @@ fn schedules(check: &Check, collective: &Collective) -> Result<Vec<usize>, Setti
 }
 
 fn judge(
-    check: &Check,
+    check: &CheckArgs,
     collective: &Collective,
     ranks: u32,
     schedules: &[usize],
     failures: &mut Vec<(u32, Vec<Diagnostic>)>,
-) -> Size {
+) -> CheckedSize {
     let params = collective.params.iter().map(|param| (param.name.clone(), param.value)).collect();
     // What is sent and in which order is combined may depend on the schedule: reported is the first in question.
     let first = schedules.first().map_or(collective.clone(), |&index| collective.with_schedule(index));
     let verdict = match first.report(ranks) {
-        Ok(report) => Verdict::Right(Box::new(Proved {
+        Ok(report) => SizeVerdict::Right(Box::new(Proved {
             report,
             schedules: schedules.iter().map(|&index| prove(collective, ranks, index, failures)).collect(),
             in_place: called(collective, ranks, true),
             out_of_place: called(collective, ranks, false),
         })),
         Err(Diagnostics { list, .. })
-            if check.all_ranks && list.iter().all(|finding| finding.check == CheckId::Requirement) =>
+            if check.all_ranks && list.iter().all(|finding| finding.check == Check::Requirement) =>
         {
             let why = list.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
-            Verdict::NotAdmitted { why }
+            SizeVerdict::NotAdmitted { why }
         }
         Err(Diagnostics { list, .. }) => {
             failures.push((ranks, list));
-            Verdict::Wrong
+            SizeVerdict::Wrong
         }
     };
-    Size { ranks, root: collective.root, params, verdict }
+    CheckedSize { ranks, root: collective.root, params, verdict }
 }
 
 /// Stage 2.
@@ -166,31 +166,31 @@ fn prove(
     ranks: u32,
     index: usize,
     failures: &mut Vec<(u32, Vec<Diagnostic>)>,
-) -> Schedule {
+) -> CheckedSchedule {
     let began = Instant::now();
     let outcome = match collective.with_schedule(index).verified(&collective.domain(ranks)) {
         Ok(schedule) => {
             let proof_ms = began.elapsed().as_secs_f64() * 1e3;
             let saved = collective.with_schedule(index).saved(&collective.domain(ranks)).unwrap_or_default();
             let (tile, instances) = (schedule.tile, schedule.instances);
-            Outcome::Proved { totals: schedule.totals(), saved, tile, instances, proof_ms }
+            ScheduleVerdict::Proved { totals: schedule.totals(), saved, tile, instances, proof_ms }
         }
         Err(Diagnostics { list, .. }) => match waits(&list) {
-            Some(why) => Outcome::Waits { why },
+            Some(why) => ScheduleVerdict::Waits { why },
             None => {
                 failures.push((ranks, list));
-                Outcome::Wrong
+                ScheduleVerdict::Wrong
             }
         },
     };
-    Schedule { number: index + 1, outcome }
+    CheckedSchedule { number: index + 1, outcome }
 }
 
 /// What a schedule waits for, if all that is wrong with it is that something cannot be carried out yet.
 fn waits(list: &[Diagnostic]) -> Option<String> {
     let what = |finding: &Diagnostic| {
         let what = finding.message.strip_suffix(" cannot be carried out yet")?;
-        (finding.check == CheckId::Unsupported).then(|| what.to_owned())
+        (finding.check == Check::Unsupported).then(|| what.to_owned())
     };
     let mut parts: Vec<_> = list.iter().map(what).collect::<Option<_>>()?;
     parts.dedup();

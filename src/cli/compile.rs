@@ -1,9 +1,9 @@
 //! `quadrille compile`: the text or file of any stage. Everything is produced before anything is written.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::files::{self, FileSet, WriteError};
-use crate::cli::output::{Format, Output};
-use crate::cli::setting::Setting;
+use crate::cli::output::{Output, OutputFormat};
+use crate::cli::setting::SettingOptions;
 use crate::cli::{ranks, run, setting, source};
 use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
@@ -16,18 +16,18 @@ use std::path::{Path, PathBuf};
 
 /// The arguments of `compile`.
 #[derive(Debug, Args)]
-pub(crate) struct Compile {
+pub(crate) struct CompileArgs {
     /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     /// World size [default: the largest listed one up to 8, or 8]
     #[arg(long, value_name = "N")]
-    ranks: Option<ranks::Ranks>,
+    ranks: Option<ranks::WorldSize>,
     /// The schedule to carry out, by its place among the `#[schedule(..)]` attributes
     #[arg(long, value_name = "N", default_value_t = 1)]
     schedule: usize,
     #[command(flatten)]
-    setting: Setting,
+    setting: SettingOptions,
     /// GPU architecture of PTX and cubin
     #[arg(long, default_value = "sm_90")]
     arch: nvrtc::Arch,
@@ -37,8 +37,8 @@ pub(crate) struct Compile {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STAGE,..")]
     emit: Vec<Stage>,
     /// Whose limits a file of stage msccl keeps
-    #[arg(long = "for", value_enum, value_name = "RUNTIME", default_value_t = Runtime::Rccl)]
-    runtime: Runtime,
+    #[arg(long = "for", value_enum, value_name = "RUNTIME", default_value_t = MscclRuntime::Rccl)]
+    runtime: MscclRuntime,
     /// Write NAME.EXTENSION for each stage into this folder, which is created if need be
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -68,7 +68,7 @@ enum Stage {
 
 /// What runs MSCCL XML files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Runtime {
+enum MscclRuntime {
     /// RCCL: 64 steps a thread block.
     Rccl,
     /// Microsoft's MSCCL: 256 steps a thread block.
@@ -129,6 +129,12 @@ pub(crate) enum StageError {
     Arch { dtype: DType, least: u32, arch: nvrtc::Arch },
 }
 
+impl From<StageError> for CommandFailure {
+    fn from(error: StageError) -> CommandFailure {
+        CommandFailure::usage(error)
+    }
+}
+
 /// A stage's result.
 #[derive(Debug)]
 struct Artifact {
@@ -137,7 +143,7 @@ struct Artifact {
 }
 
 /// Does it.
-pub(crate) fn compile(compile: &Compile, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn compile(compile: &CompileArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let stages = stages(compile, out.format())?;
     let collective = compile.setting.apply(source::load(&compile.file)?)?;
     let collective = collective.with_schedule(setting::schedule(&collective, compile.schedule)?);
@@ -177,7 +183,7 @@ pub(crate) fn compile(compile: &Compile, out: &mut Output) -> Result<(), Failure
 }
 
 /// What to make, in the order of the stages, each once.
-fn stages(compile: &Compile, format: Format) -> Result<Vec<Stage>, StageError> {
+fn stages(compile: &CompileArgs, format: OutputFormat) -> Result<Vec<Stage>, StageError> {
     let mut stages = compile.emit.clone();
     stages.sort();
     stages.dedup();
@@ -188,17 +194,17 @@ fn stages(compile: &Compile, format: Format) -> Result<Vec<Stage>, StageError> {
     match &stages[..] {
         [] => Err(StageError::None),
         stages if stages.contains(&Stage::Cubin) => Err(StageError::Binary),
-        [_, _, ..] if format == Format::Text => Err(StageError::Several { count: stages.len() }),
+        [_, _, ..] if format == OutputFormat::Text => Err(StageError::Several { count: stages.len() }),
         _ => Ok(stages),
     }
 }
 
 fn produce(
-    compile: &Compile,
+    compile: &CompileArgs,
     collective: &Collective,
     ranks: u32,
     stages: &[Stage],
-) -> Result<Vec<Artifact>, Failure> {
+) -> Result<Vec<Artifact>, CommandFailure> {
     // GPUs before sm_90 have no multimem (PTX ISA).
     let domain = Domain { multicast: compile.arch.number >= 90, ..collective.domain(ranks) };
     let run::Element { dtype, op } = compile.element;
@@ -213,8 +219,8 @@ fn produce(
             Stage::Cubin => image(compile, collective, &domain, nvrtc::Kind::Cubin)?,
             Stage::Msccl => {
                 let runtime = match compile.runtime {
-                    Runtime::Rccl => msccl::Runtime::Rccl,
-                    Runtime::Msccl => msccl::Runtime::Msccl,
+                    MscclRuntime::Rccl => msccl::Runtime::Rccl,
+                    MscclRuntime::Msccl => msccl::Runtime::Msccl,
                 };
                 msccl::export(collective, ranks, runtime)?.text.into_bytes()
             }
@@ -226,11 +232,11 @@ fn produce(
 }
 
 fn image(
-    compile: &Compile,
+    compile: &CompileArgs,
     collective: &Collective,
     domain: &Domain,
     kind: nvrtc::Kind,
-) -> Result<Vec<u8>, Failure> {
+) -> Result<Vec<u8>, CommandFailure> {
     let run::Element { dtype, op } = compile.element;
     let cuda = collective.cuda(domain, dtype, op)?;
     let (least, arch) = (cuda.least_arch(), compile.arch);

@@ -16,7 +16,7 @@ mod signals;
 mod tests;
 mod timings;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::files::FileSet;
 use crate::cli::output::Output;
 use budget::Budget;
@@ -31,7 +31,7 @@ use std::time::Duration;
 /// The arguments.
 #[derive(Clone, Debug, Args)]
 #[command(args_override_self = true)]
-pub(crate) struct DeviceCheck {
+pub(crate) struct DeviceCheckArgs {
     /// On what
     #[arg(long, value_enum, default_value_t = WorldOption::Cuda)]
     world: WorldOption,
@@ -183,7 +183,7 @@ const VIRTUAL_CLOCK: &str = "wall time of virtual GPUs on this CPU, no GPU's";
 const GPU_CLOCK: &str = "the GPU's own clock";
 
 /// Does it.
-pub(crate) fn device_check(check: &DeviceCheck, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn device_check(check: &DeviceCheckArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let budget = Budget::new(check.budget);
     let mut ranks = check.ranks.clone();
     ranks.sort_unstable();
@@ -225,6 +225,12 @@ pub(crate) fn device_check(check: &DeviceCheck, out: &mut Output) -> Result<(), 
     }
     match report.failed() {
         parts if parts.is_empty() => Ok(()),
-        parts => Err(Failure::DeviceCheck(parts.join(", "))),
+        parts => Err(CommandFailure::new(
+            CommandFailure::WRONG,
+            format!(
+                "these parts of the device check failed: {}\nhelp: report it with the table, or what --json wrote",
+                parts.join(", ")
+            ),
+        )),
     }
 }

@@ -1,6 +1,6 @@
 //! `quadrille doctor`: what is on this machine, what is missing, and how to get it.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
 use quadrille_runtime::{CudaError, Error, Gpu, Measured, PeerLink, Survey, nvrtc, survey};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// One thing that was looked for.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct MachineFinding {
     what: &'static str,
     /// Whether it is there.
     present: bool,
@@ -21,36 +21,36 @@ struct Finding {
     help: Option<String>,
 }
 
-impl Finding {
-    fn present(what: &'static str, details: String) -> Finding {
-        Finding { what, present: true, needed: false, details, help: None }
+impl MachineFinding {
+    fn present(what: &'static str, details: String) -> MachineFinding {
+        MachineFinding { what, present: true, needed: false, details, help: None }
     }
 
-    fn absent(what: &'static str, why: impl ToString) -> Finding {
+    fn absent(what: &'static str, why: impl ToString) -> MachineFinding {
         let text = why.to_string();
         let (details, help) = match text.split_once("\nhelp: ") {
             Some((details, help)) => (details.to_owned(), Some(help.to_owned())),
             None => (text, None),
         };
-        Finding { what, present: false, needed: false, details, help }
+        MachineFinding { what, present: false, needed: false, details, help }
     }
 }
 
 /// Does it. Downloads nothing.
-pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn doctor(out: &mut Output) -> Result<(), CommandFailure> {
     let nvrtc = nvrtc();
     let python = python();
     // What is not there can be fetched where Python is and nothing forbids it.
     let fetched = matches!(nvrtc, Err(nvrtc::NvrtcError::Missing { .. })) && python.is_ok();
     let fetched = fetched && !nvrtc::offline();
     let nvrtc = match nvrtc {
-        Ok(details) => Finding::present("NVRTC", details),
-        Err(_) if fetched => Finding {
+        Ok(details) => MachineFinding::present("NVRTC", details),
+        Err(_) if fetched => MachineFinding {
             needed: false,
-            ..Finding::absent("NVRTC", "not on this machine; fetched with pip when it is first needed")
+            ..MachineFinding::absent("NVRTC", "not on this machine; fetched with pip when it is first needed")
         },
         Err(error) => {
-            let mut finding = Finding { needed: true, ..Finding::absent("NVRTC", error) };
+            let mut finding = MachineFinding { needed: true, ..MachineFinding::absent("NVRTC", error) };
             if nvrtc::offline() {
                 finding.help = finding.help.map(|help| format!("unset QUADRILLE_OFFLINE, or {help}"));
             }
@@ -66,13 +66,13 @@ pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
     findings.extend([
         nvrtc,
         match python {
-            Ok(details) => Finding::present("Python", details),
-            Err(error) => Finding::absent("Python", error),
+            Ok(details) => MachineFinding::present("Python", details),
+            Err(error) => MachineFinding::absent("Python", error),
         },
         cache(),
     ]);
     let width = findings.iter().map(|finding| finding.what.len()).max().unwrap_or(0);
-    for Finding { what, present, needed, details, help } in &findings {
+    for MachineFinding { what, present, needed, details, help } in &findings {
         let mark = match (present, needed) {
             (true, _) => "ok     ",
             (false, true) => "MISSING",
@@ -93,13 +93,17 @@ pub(crate) fn doctor(out: &mut Output) -> Result<(), Failure> {
     out.field("multicast", multicast.map(made));
     out.field("worlds", worlds);
     let missing: Vec<_> = findings.iter().filter(|f| f.needed && !f.present).map(|f| f.what).collect();
-    if missing.is_empty() { Ok(()) } else { Err(Failure::Doctor(missing.join(", "))) }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let text = format!("{} is missing: collectives cannot be executed here", missing.join(", "));
+    Err(CommandFailure::new(CommandFailure::MACHINE, text))
 }
 
-fn driver() -> Finding {
+fn driver() -> MachineFinding {
     match nvrtc::driver() {
-        Some(version) => Finding::present("driver", format!("NVIDIA driver for CUDA {version}")),
-        None => Finding::absent(
+        Some(version) => MachineFinding::present("driver", format!("NVIDIA driver for CUDA {version}")),
+        None => MachineFinding::absent(
             "driver",
             "no usable libcuda on this machine\nhelp: needed for GPUs only: install NVIDIA's driver",
         ),
@@ -107,25 +111,25 @@ fn driver() -> Finding {
 }
 
 /// A finding a GPU, or one that says why there is none.
-fn devices(surveyed: &Result<Survey, Error>) -> Vec<Finding> {
+fn devices(surveyed: &Result<Survey, Error>) -> Vec<MachineFinding> {
     match surveyed {
-        Ok(survey) => survey.gpus.iter().map(|gpu| Finding::present("GPU", described(gpu))).collect(),
+        Ok(survey) => survey.gpus.iter().map(|gpu| MachineFinding::present("GPU", described(gpu))).collect(),
         Err(Error::Cuda(CudaError::NoDriver)) => {
-            vec![Finding::absent("GPUs", "none, as there is no driver")]
+            vec![MachineFinding::absent("GPUs", "none, as there is no driver")]
         }
-        Err(error) => vec![Finding::absent("GPUs", error)],
+        Err(error) => vec![MachineFinding::absent("GPUs", error)],
     }
 }
 
 /// Whether the GPUs' switch combines and multicasts.
-fn switch(made: &Result<(), String>) -> Finding {
+fn switch(made: &Result<(), String>) -> MachineFinding {
     const WHAT: &str = "multicast";
     match made {
-        Ok(()) => Finding::present(WHAT, "an object for memory of all GPUs was made".to_owned()),
+        Ok(()) => MachineFinding::present(WHAT, "an object for memory of all GPUs was made".to_owned()),
         Err(why) => {
-            let finding = Finding::absent(WHAT, why);
+            let finding = MachineFinding::absent(WHAT, why);
             let help = finding.help.unwrap_or_else(|| WITHOUT_MULTICAST.to_owned());
-            Finding { help: Some(help), ..finding }
+            MachineFinding { help: Some(help), ..finding }
         }
     }
 }
@@ -155,15 +159,15 @@ fn described(gpu: &Gpu) -> String {
 }
 
 /// Whether the driver takes what NVRTC makes.
-fn fits(surveyed: &Result<Survey, Error>) -> Finding {
+fn fits(surveyed: &Result<Survey, Error>) -> MachineFinding {
     const WHAT: &str = "driver and NVRTC";
     let (Ok(survey), Ok(version)) = (surveyed, nvrtc::version()) else {
-        return Finding::absent(WHAT, "nothing to compare");
+        return MachineFinding::absent(WHAT, "nothing to compare");
     };
     let (driver, known) = (survey.driver, nvrtc::supported().unwrap_or_default());
     let strange = survey.gpus.iter().find(|gpu| !known.contains(&gpu.arch));
     match strange {
-        _ if driver.major < version.major => Finding::absent(
+        _ if driver.major < version.major => MachineFinding::absent(
             WHAT,
             format!(
                 "NVRTC {version} is newer than the driver (CUDA {driver}): kernels are loaded as PTX, which the driver \
@@ -171,14 +175,17 @@ fn fits(surveyed: &Result<Survey, Error>) -> Finding {
                 driver.major
             ),
         ),
-        Some(gpu) => Finding::absent(
+        Some(gpu) => MachineFinding::absent(
             WHAT,
             format!(
                 "NVRTC {version} does not know {}: kernels are loaded as PTX\nhelp: install a newer NVRTC",
                 gpu.arch
             ),
         ),
-        None => Finding::present(WHAT, format!("cubins of NVRTC {version} load (driver for CUDA {driver})")),
+        None => MachineFinding::present(
+            WHAT,
+            format!("cubins of NVRTC {version} load (driver for CUDA {driver})"),
+        ),
     }
 }
 
@@ -257,11 +264,11 @@ fn python() -> Result<String, &'static str> {
     Ok(String::from_utf8_lossy(&ran.stdout).trim().to_owned())
 }
 
-fn cache() -> Finding {
+fn cache() -> MachineFinding {
     match nvrtc::cache() {
-        Some(folder) if folder.is_dir() => Finding::present("cache", folder.display().to_string()),
-        Some(folder) => Finding::present("cache", format!("{} (made when needed)", folder.display())),
-        None => Finding::absent(
+        Some(folder) if folder.is_dir() => MachineFinding::present("cache", folder.display().to_string()),
+        Some(folder) => MachineFinding::present("cache", format!("{} (made when needed)", folder.display())),
+        None => MachineFinding::absent(
             "cache",
             "no folder, as neither XDG_CACHE_HOME nor HOME is an absolute path\nhelp: set one of them",
         ),

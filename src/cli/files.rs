@@ -1,6 +1,6 @@
 //! Sets of files that appear together or not at all.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -31,16 +31,21 @@ pub(crate) enum WriteError {
     },
 }
 
-impl WriteError {
-    /// A full disk is the machine's, every other reason the user's.
-    pub(crate) fn status(&self) -> u8 {
-        match self {
-            WriteError::System { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::MACHINE,
-                _ => Failure::USAGE,
-            },
-            WriteError::Exists { .. } => Failure::USAGE,
-        }
+impl From<WriteError> for CommandFailure {
+    fn from(error: WriteError) -> CommandFailure {
+        let status = match &error {
+            WriteError::System { source, .. } => status_of(source),
+            WriteError::Exists { .. } => CommandFailure::USAGE,
+        };
+        CommandFailure::new(status, error)
+    }
+}
+
+/// The exit status where the system refuses to write: a full disk is the machine's fault, every other reason the user's.
+pub(crate) fn status_of(error: &io::Error) -> u8 {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => CommandFailure::MACHINE,
+        _ => CommandFailure::USAGE,
     }
 }
 
@@ -86,28 +91,28 @@ impl FileSet {
         for ((file, path), bytes) in self.files.iter_mut().zip(contents) {
             file.write_all(bytes.as_ref()).and_then(|()| file.flush()).map_err(failed("write", path))?;
         }
-        let mut published: Vec<Published> = Vec::new();
+        let mut published: Vec<PublishedFile> = Vec::new();
         for (file, path) in self.files {
             match name(file, &path, self.overwrite) {
-                Ok(replaced) => published.push(Published { path, replaced }),
+                Ok(replaced) => published.push(PublishedFile { path, replaced }),
                 Err(error) => {
-                    published.into_iter().rev().for_each(Published::undo);
+                    published.into_iter().rev().for_each(PublishedFile::undo);
                     return Err(error);
                 }
             }
         }
-        Ok(published.into_iter().map(Published::keep).collect())
+        Ok(published.into_iter().map(PublishedFile::keep).collect())
     }
 }
 
 /// A file that has its name.
-struct Published {
+struct PublishedFile {
     path: PathBuf,
     /// What lay there before.
     replaced: Option<Aside>,
 }
 
-impl Published {
+impl PublishedFile {
     fn keep(self) -> PathBuf {
         self.path
     }
@@ -154,7 +159,7 @@ fn name(file: NamedTempFile, path: &Path, overwrite: bool) -> Result<Option<Asid
         Ok(_) => Ok(old),
         Err(error) => {
             if let Some(old) = old {
-                Published { path: path.to_owned(), replaced: Some(old) }.undo();
+                PublishedFile { path: path.to_owned(), replaced: Some(old) }.undo();
             }
             Err(failed("write", path)(error.error))
         }

@@ -1,8 +1,8 @@
 //! `quadrille import`: a plan of another system as what Quadrille makes of it.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
-use crate::cli::setting::Setting;
+use crate::cli::setting::SettingOptions;
 use crate::cli::source;
 use clap::{Args, ValueEnum};
 use quadrille_compiler::collective::Collective;
@@ -13,20 +13,20 @@ use serde_json::json;
 
 /// The arguments of `import`.
 #[derive(Debug, Args)]
-pub(crate) struct Import {
+pub(crate) struct ImportArgs {
     /// An MSCCL XML or an MSCCL++ JSON file
     #[arg(value_name = "FILE")]
     file: String,
     #[command(flatten)]
-    setting: Setting,
+    setting: SettingOptions,
     /// What to print
-    #[arg(long, value_enum, default_value_t = Form::Schedule)]
-    emit: Form,
+    #[arg(long, value_enum, default_value_t = ImportForm::Schedule)]
+    emit: ImportForm,
 }
 
 /// What becomes of a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Form {
+enum ImportForm {
     /// Steps, waits and signals of every thread block, proved.
     Schedule,
     /// A Rust source with a collective that moves the same chunks.
@@ -57,16 +57,22 @@ pub(crate) enum ImportError {
     },
 }
 
+impl From<ImportError> for CommandFailure {
+    fn from(error: ImportError) -> CommandFailure {
+        CommandFailure::usage(error)
+    }
+}
+
 /// Does it.
-pub(crate) fn import(import: &Import, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn import(import: &ImportArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let collective = source::load_foreign(&import.file)?
         .ok_or_else(|| ImportError::NotForeign { file: import.file.clone() })?;
     let collective = import.setting.apply(collective)?;
     let ranks = crate::cli::ranks::one(&collective, None)?;
     let schedule = collective.verified(&collective.domain(ranks))?;
     let (stage, text) = match import.emit {
-        Form::Schedule => ("schedule", schedule.to_string()),
-        Form::Rust => ("rust", rust(&collective, ranks)?),
+        ImportForm::Schedule => ("schedule", schedule.to_string()),
+        ImportForm::Rust => ("rust", rust(&collective, ranks)?),
     };
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
@@ -82,7 +88,7 @@ const FEW_BLOCKS: u32 = 5;
 
 /// The Rust source, which is proved like any. Its operations name the blocks of the plan; where those and the blocks that are
 /// found for what they send and receive do not go together, lowering finds all blocks.
-fn rust(collective: &Collective, ranks: u32) -> Result<String, Failure> {
+fn rust(collective: &Collective, ranks: u32) -> Result<String, CommandFailure> {
     let (program, options) = (collective.program(ranks)?, collective.options());
     let few = options.blocks.map(|given| Given { value: FEW_BLOCKS.min(given.value), ..given });
     let few = ScheduleOptions { blocks: few, ..options.clone() };

@@ -20,8 +20,8 @@ mod tensors;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
-use failure::Failure;
-use output::{Format, Output};
+use failure::CommandFailure;
+use output::{Output, OutputFormat};
 use quadrille_compiler::options::size;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -43,29 +43,29 @@ struct Cli {
 #[derive(Debug, Args)]
 struct FormatOption {
     /// Text for people, or one JSON object on the standard output
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, global = true, value_enum, default_value_t = OutputFormat::Text)]
+    format: OutputFormat,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Prove a collective for its world sizes
-    Check(check::Check),
+    Check(check::CheckArgs),
     /// Print or write any stage: program, schedule, kernel, CUDA, PTX, cubin
-    Compile(compile::Compile),
+    Compile(compile::CompileArgs),
     /// Prove, compile and execute a collective, and check its results against an exact reference
-    Run(run::Run),
+    Run(run::RunArgs),
     /// Run a collective on virtual GPUs with a clock: races, bytes of links, instructions, predicted time, a trace
-    Sim(sim::Sim),
+    Sim(sim::SimArgs),
     /// Print what Quadrille makes of an MSCCL XML file, proved
-    Import(import::Import),
+    Import(import::ImportArgs),
     /// Make a small crate with one collective, its test and snapshot
-    New(new::New),
+    New(new::NewArgs),
     /// Say what is on this machine, what is missing, and how to get it
     Doctor,
     /// Prove this build on the GPUs of this machine, and measure it (scripts/device-check)
     #[command(hide = true)]
-    DeviceCheck(device_check::DeviceCheck),
+    DeviceCheck(device_check::DeviceCheckArgs),
 }
 
 /// The main function of `quadrille`: reads the process's arguments, does what they say and gives the exit status.
@@ -94,9 +94,9 @@ pub fn main() -> ExitCode {
 #[command(
     about = "Prove, compile and execute this collective, and check its results against an exact reference"
 )]
-struct Example {
+struct ExampleCli {
     #[command(flatten)]
-    options: run::Options,
+    options: run::RunOptions,
     #[command(flatten)]
     format: FormatOption,
 }
@@ -104,14 +104,18 @@ struct Example {
 /// The main function of an example.
 pub(crate) fn example(collective: &quadrille_compiler::collective::Collective) -> ExitCode {
     match parse(std::env::args_os().collect()) {
-        Ok(Example { options, format }) => {
+        Ok(ExampleCli { options, format }) => {
             finish(format.format, "run", |out| run::collective(collective, &options, out))
         }
         Err(status) => status,
     }
 }
 
-fn finish(format: Format, command: &str, body: impl FnOnce(&mut Output) -> Result<(), Failure>) -> ExitCode {
+fn finish(
+    format: OutputFormat,
+    command: &str,
+    body: impl FnOnce(&mut Output) -> Result<(), CommandFailure>,
+) -> ExitCode {
     let mut output = Output::new(format, command);
     let result = body(&mut output);
     output.finish(result)
@@ -122,11 +126,11 @@ fn parse<T: Parser>(arguments: Vec<OsString>) -> Result<T, ExitCode> {
     T::try_parse_from(&arguments).map_err(|error| {
         let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         if !asked && wants_json(&arguments) {
-            return Output::new(Format::Json, "usage").finish(Err(Failure::Arguments(error)));
+            return Output::new(OutputFormat::Json, "usage").finish(Err(error.into()));
         }
         // Fails where nobody reads any more.
         drop(error.print());
-        if asked { ExitCode::SUCCESS } else { ExitCode::from(Failure::USAGE) }
+        if asked { ExitCode::SUCCESS } else { ExitCode::from(CommandFailure::USAGE) }
     })
 }
 

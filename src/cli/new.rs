@@ -3,7 +3,8 @@
 //! Quadrille is in no registry, so the crate depends on a source tree, by path: the one that is named, else the one that
 //! this command was built from.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
+use crate::cli::files::status_of;
 use crate::cli::output::Output;
 use clap::Args;
 use quadrille_compiler::schedule::domain::Domain;
@@ -100,7 +101,7 @@ const SNAPSHOTS: [&str; 2] =
 
 /// The arguments of `new`.
 #[derive(Debug, Args)]
-pub(crate) struct New {
+pub(crate) struct NewArgs {
     /// The crate's name, its folder's, and with _ for - its collective's
     name: String,
     /// The source tree of Quadrille that the crate depends on [default: the one that this command was built from]
@@ -163,22 +164,19 @@ pub(crate) enum NoTree {
     Path,
 }
 
-impl NewError {
-    /// A full disk is the machine's, every other reason the user's.
-    pub(crate) fn status(&self) -> u8 {
-        match self {
-            NewError::Write { source, .. }
-                if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) =>
-            {
-                Failure::MACHINE
-            }
-            _ => Failure::USAGE,
-        }
+impl From<NewError> for CommandFailure {
+    /// A full disk is the machine's fault, every other reason the user's.
+    fn from(error: NewError) -> CommandFailure {
+        let status = match &error {
+            NewError::Write { source, .. } => status_of(source),
+            _ => CommandFailure::USAGE,
+        };
+        CommandFailure::new(status, error)
     }
 }
 
 /// Does it.
-pub(crate) fn new(new: &New, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn new(new: &NewArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let name = checked(&new.name)?;
     let tree = tree(new.quadrille.as_deref().unwrap_or(Path::new(BUILT_FROM)))?;
     let files = files(name, &tree)?;
@@ -220,7 +218,7 @@ fn tree(path: &Path) -> Result<String, NewError> {
 }
 
 /// Paths in the crate, and texts.
-fn files(name: &str, tree: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+fn files(name: &str, tree: &str) -> Result<Vec<(&'static str, String)>, CommandFailure> {
     let function = name.replace('-', "_");
     // JSON's strings are TOML's, too.
     let quoted = serde_json::Value::from(tree).to_string();

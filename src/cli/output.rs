@@ -1,8 +1,8 @@
 //! What a command prints: lines for people, or one JSON object for programs.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use clap::ValueEnum;
-use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
+use quadrille_compiler::diagnostic::Diagnostic;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 /// `--format`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     /// Text for people.
     Text,
     /// One JSON object on the standard output, and nothing else there.
@@ -20,7 +20,7 @@ pub(crate) enum Format {
 /// Collects and prints what a command has to say. Text appears as it comes; the JSON object when the command ends.
 #[derive(Debug)]
 pub(crate) struct Output {
-    format: Format,
+    format: OutputFormat,
     fields: Map<String, Value>,
     /// The first failure of the standard output; nothing is written after it.
     failed: Option<io::Error>,
@@ -28,20 +28,20 @@ pub(crate) struct Output {
 
 impl Output {
     /// Nothing said yet.
-    pub(crate) fn new(format: Format, command: &str) -> Output {
+    pub(crate) fn new(format: OutputFormat, command: &str) -> Output {
         let mut fields = Map::new();
         fields.insert("command".into(), command.into());
         Output { format, fields, failed: None }
     }
 
     /// The format asked for.
-    pub(crate) fn format(&self) -> Format {
+    pub(crate) fn format(&self) -> OutputFormat {
         self.format
     }
 
     /// A line of text; nothing where JSON is asked for.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
-        if self.format == Format::Text {
+        if self.format == OutputFormat::Text {
             self.text(line.as_ref());
             self.text("\n");
         }
@@ -49,7 +49,7 @@ impl Output {
 
     /// Text as it is; nothing where JSON is asked for.
     pub(crate) fn raw(&mut self, text: &str) {
-        if self.format == Format::Text {
+        if self.format == OutputFormat::Text {
             self.text(text);
         }
     }
@@ -64,18 +64,18 @@ impl Output {
     }
 
     /// Prints the end of a command, and gives its exit status.
-    pub(crate) fn finish(mut self, result: Result<(), Failure>) -> ExitCode {
+    pub(crate) fn finish(mut self, result: Result<(), CommandFailure>) -> ExitCode {
         let failure = result.err();
-        let status = failure.as_ref().map_or(0, Failure::status);
+        let status = failure.as_ref().map_or(0, CommandFailure::status);
         match (self.format, &failure) {
-            (Format::Text, None) => {}
-            (Format::Text, Some(Failure::Program(diagnostics))) => {
+            (OutputFormat::Text, None) => {}
+            (OutputFormat::Text, Some(CommandFailure::Program(diagnostics))) => {
                 complain(diagnostics.render(color(&io::stderr())).trim_end());
             }
-            (Format::Text, Some(failure)) => complain(&format!("error: {failure}")),
-            (Format::Json, failure) => {
+            (OutputFormat::Text, Some(failure)) => complain(&format!("error: {failure}")),
+            (OutputFormat::Json, failure) => {
                 self.field("status", status);
-                self.field("diagnostics", failure.as_ref().map_or(Vec::new(), Failure::diagnostics));
+                self.field("diagnostics", failure.as_ref().map_or(Vec::new(), json_diagnostics));
                 self.field("error", failure.as_ref().and_then(problem));
                 let object = Value::Object(std::mem::take(&mut self.fields));
                 self.text(&format!("{object:#}\n"));
@@ -87,7 +87,7 @@ impl Output {
             Some(error) if error.kind() == ErrorKind::BrokenPipe => ExitCode::from(status),
             Some(error) => {
                 complain(&format!("error: cannot write to the standard output: {error}"));
-                ExitCode::from(Failure::MACHINE)
+                ExitCode::from(CommandFailure::MACHINE)
             }
             None => ExitCode::from(status),
         }
@@ -113,8 +113,8 @@ fn color(stream: &impl IsTerminal) -> bool {
 }
 
 /// `{message, help}` of a failure; `None` where the diagnostics say it all.
-fn problem(failure: &Failure) -> Option<Value> {
-    if matches!(failure, Failure::Program(_)) {
+fn problem(failure: &CommandFailure) -> Option<Value> {
+    if matches!(failure, CommandFailure::Program(_)) {
         return None;
     }
     let text = failure.to_string();
@@ -127,7 +127,7 @@ fn problem(failure: &Failure) -> Option<Value> {
 
 /// A finding in JSON.
 #[derive(Debug, Serialize)]
-pub(crate) struct JsonDiagnostic {
+struct JsonDiagnostic {
     check: &'static str,
     message: String,
     file: Option<String>,
@@ -153,8 +153,9 @@ struct JsonContext {
     more: String,
 }
 
-/// All findings; lines and columns from 1, `end` one past the last character.
-pub(crate) fn json_diagnostics(diagnostics: &Diagnostics) -> Vec<JsonDiagnostic> {
+/// The findings of a failure. Lines and columns count from 1; `end` is one past the last character.
+fn json_diagnostics(failure: &CommandFailure) -> Vec<JsonDiagnostic> {
+    let CommandFailure::Program(diagnostics) = failure else { return Vec::new() };
     let file = diagnostics.source.as_ref().map(|source| source.path.to_string());
     let convert = |finding: &Diagnostic| JsonDiagnostic {
         check: finding.check.id(),

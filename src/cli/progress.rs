@@ -8,14 +8,14 @@ use std::time::Duration;
 /// Shows its message from one second after its start until it is dropped; nothing where the standard error is no
 /// terminal.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct Spinner {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Progress {
+impl Spinner {
     /// Begins to wait.
-    pub(crate) fn start(message: String) -> Progress {
+    pub(crate) fn start(message: String) -> Spinner {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
             if stopped.recv_timeout(Duration::from_secs(1)) != Err(RecvTimeoutError::Timeout) {
@@ -28,11 +28,11 @@ impl Progress {
             }
             bar.finish_and_clear();
         });
-        Progress { stop: Some(stop), thread: Some(thread) }
+        Spinner { stop: Some(stop), thread: Some(thread) }
     }
 }
 
-impl Drop for Progress {
+impl Drop for Spinner {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

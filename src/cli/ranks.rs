@@ -1,5 +1,6 @@
 //! World sizes: which one a command takes, and which a collective admits.
 
+use crate::cli::failure::CommandFailure;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::schedule::domain::LARGEST_WORLD;
 use std::str::FromStr;
@@ -9,18 +10,22 @@ const USUAL: u32 = 8;
 
 /// `--ranks N`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Ranks(pub(crate) u32);
+pub(crate) struct WorldSize(pub(crate) u32);
 
 /// A text that is no world size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("a world size is a whole number from 1 to {LARGEST_WORLD}")]
 pub(crate) struct NoWorldSize;
 
-impl FromStr for Ranks {
+impl FromStr for WorldSize {
     type Err = NoWorldSize;
 
-    fn from_str(text: &str) -> Result<Ranks, NoWorldSize> {
-        text.parse().ok().filter(|ranks| (1..=LARGEST_WORLD).contains(ranks)).map(Ranks).ok_or(NoWorldSize)
+    fn from_str(text: &str) -> Result<WorldSize, NoWorldSize> {
+        text.parse()
+            .ok()
+            .filter(|ranks| (1..=LARGEST_WORLD).contains(ranks))
+            .map(WorldSize)
+            .ok_or(NoWorldSize)
     }
 }
 
@@ -36,22 +41,28 @@ pub(crate) struct NotAdmitted {
     pub(crate) admitted: Vec<u32>,
 }
 
+impl From<NotAdmitted> for CommandFailure {
+    fn from(error: NotAdmitted) -> CommandFailure {
+        CommandFailure::usage(error)
+    }
+}
+
 fn list(sizes: &[u32]) -> String {
     sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// The world size asked for, else the largest listed one up to 8, else 8 or the smallest that `only` admits.
-pub(crate) fn one(collective: &Collective, asked: Option<Ranks>) -> Result<u32, NotAdmitted> {
+pub(crate) fn one(collective: &Collective, asked: Option<WorldSize>) -> Result<u32, NotAdmitted> {
     up_to(collective, asked, None)
 }
 
 /// As [`one`], but of the listed sizes the largest that the GPUs which are there can hold, else as many as there are.
 pub(crate) fn up_to(
     collective: &Collective,
-    asked: Option<Ranks>,
+    asked: Option<WorldSize>,
     present: Option<u32>,
 ) -> Result<u32, NotAdmitted> {
-    let Some(Ranks(ranks)) = asked else {
+    let Some(WorldSize(ranks)) = asked else {
         let listed = &collective.ranks;
         let most = present.unwrap_or(USUAL);
         let usual = listed.iter().rev().find(|&&ranks| ranks <= most);
@@ -65,10 +76,10 @@ pub(crate) fn up_to(
 /// of these that the collective admits.
 pub(crate) fn several(
     collective: &Collective,
-    asked: Option<Ranks>,
+    asked: Option<WorldSize>,
     all: bool,
 ) -> Result<Vec<u32>, NotAdmitted> {
-    if let Some(Ranks(ranks)) = asked {
+    if let Some(WorldSize(ranks)) = asked {
         return admit(collective, ranks).map(|ranks| vec![ranks]);
     }
     let listed = if collective.ranks.is_empty() { vec![USUAL] } else { collective.ranks.clone() };

@@ -6,16 +6,15 @@ mod files;
 mod table;
 mod world;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
-use crate::cli::setting::Setting;
+use crate::cli::setting::SettingOptions;
 use crate::cli::{ranks, size, source};
 pub(crate) use calls::Compared;
 use calls::{Calls, Data};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use explore::Exploration;
-pub(crate) use files::FilesError;
 use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::{DType, RedOp};
@@ -28,22 +27,22 @@ use world::{Chosen, choose};
 
 /// The arguments of `run`.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunArgs {
     /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     #[command(flatten)]
-    options: Options,
+    options: RunOptions,
 }
 
 /// The options of `run`, which the examples take, too.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
+pub(crate) struct RunOptions {
     /// World size [default: the largest listed one up to 8, or 8]
     #[arg(long, value_name = "N")]
-    ranks: Option<ranks::Ranks>,
+    ranks: Option<ranks::WorldSize>,
     #[command(flatten)]
-    setting: Setting,
+    setting: SettingOptions,
     /// How it is called: with one buffer or two [default: as it is written]
     #[arg(long, value_enum)]
     call: Option<CallOption>,
@@ -58,7 +57,7 @@ pub(crate) struct Options {
     world: WorldOption,
     /// As many ranks share one GPU, in one launch
     #[arg(long, value_name = "N")]
-    ranks_per_device: Option<ranks::Ranks>,
+    ranks_per_device: Option<ranks::WorldSize>,
     /// Decides the test data, and the order in which the warps of virtual GPUs run, on one core [default: the data of 0,
     /// and all cores]
     #[arg(long, value_name = "N", value_parser = seed)]
@@ -185,24 +184,24 @@ pub(crate) enum RunFailure {
     },
 }
 
-impl RunFailure {
-    /// The exit status.
-    pub(crate) fn status(&self) -> u8 {
-        match self {
-            RunFailure::Memory { .. } => Failure::MACHINE,
-            RunFailure::World(_) => Failure::USAGE,
-            RunFailure::Runtime(error) if error.is_missing() => Failure::MACHINE,
-            RunFailure::Runtime(Error::NoRanks | Error::TooManyRanks { .. }) => Failure::USAGE,
+impl From<RunFailure> for CommandFailure {
+    fn from(error: RunFailure) -> CommandFailure {
+        let status = match &error {
+            RunFailure::Memory { .. } => CommandFailure::MACHINE,
+            RunFailure::World(_) => CommandFailure::USAGE,
+            RunFailure::Runtime(error) if error.is_missing() => CommandFailure::MACHINE,
+            RunFailure::Runtime(Error::NoRanks | Error::TooManyRanks { .. }) => CommandFailure::USAGE,
             RunFailure::Runtime(_)
             | RunFailure::Wrong { .. }
             | RunFailure::Traffic { .. }
-            | RunFailure::Interleaving { .. } => Failure::WRONG,
-        }
+            | RunFailure::Interleaving { .. } => CommandFailure::WRONG,
+        };
+        CommandFailure::new(status, error)
     }
 }
 
-impl From<NoWorld> for Failure {
-    fn from(error: NoWorld) -> Failure {
+impl From<NoWorld> for CommandFailure {
+    fn from(error: NoWorld) -> CommandFailure {
         match error {
             NoWorld::Ranks(error) => error.into(),
             NoWorld::Runtime(error) => error.into(),
@@ -211,8 +210,8 @@ impl From<NoWorld> for Failure {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
+impl From<Error> for CommandFailure {
+    fn from(error: Error) -> CommandFailure {
         match error {
             Error::Program(diagnostics) => diagnostics.into(),
             Error::Compile(error) => error.into(),
@@ -230,7 +229,7 @@ fn clock(world: &World) -> &'static str {
 }
 
 /// `quadrille run FILE`.
-pub(crate) fn file(run: &Run, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn file(run: &RunArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let collective = source::load(&run.file)?;
     self::collective(&collective, &run.options, out)
 }
@@ -238,9 +237,9 @@ pub(crate) fn file(run: &Run, out: &mut Output) -> Result<(), Failure> {
 /// Runs a collective.
 pub(crate) fn collective(
     collective: &Collective,
-    options: &Options,
+    options: &RunOptions,
     out: &mut Output,
-) -> Result<(), Failure> {
+) -> Result<(), CommandFailure> {
     let mut collective = options.setting.apply(collective.clone())?;
     if let Some(call) = options.call {
         collective = collective.called(call == CallOption::InPlace);

@@ -1,5 +1,6 @@
 //! `--root` and `--param`: what a collective is proved or run for besides the world size.
 
+use crate::cli::failure::CommandFailure;
 use clap::Args;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::UnknownName;
@@ -7,18 +8,18 @@ use std::str::FromStr;
 
 /// The options.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Setting {
+pub(crate) struct SettingOptions {
     /// The root, where the kind has one [default: the attribute's]
     #[arg(long, value_name = "RANK")]
     root: Option<u32>,
     /// The value of a parameter of the collective; may be given for several
     #[arg(long = "param", value_name = "NAME=VALUE")]
-    params: Vec<Param>,
+    params: Vec<ParamOption>,
 }
 
 /// `NAME=VALUE`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Param {
+struct ParamOption {
     name: String,
     value: i64,
 }
@@ -28,12 +29,12 @@ struct Param {
 #[error("a parameter is given as NAME=VALUE, with a whole number: k=3")]
 pub(crate) struct NoParam;
 
-impl FromStr for Param {
+impl FromStr for ParamOption {
     type Err = NoParam;
 
-    fn from_str(text: &str) -> Result<Param, NoParam> {
+    fn from_str(text: &str) -> Result<ParamOption, NoParam> {
         let (name, value) = text.split_once('=').ok_or(NoParam)?;
-        Ok(Param { name: name.trim().to_owned(), value: value.trim().parse().map_err(|_| NoParam)? })
+        Ok(ParamOption { name: name.trim().to_owned(), value: value.trim().parse().map_err(|_| NoParam)? })
     }
 }
 
@@ -64,6 +65,12 @@ pub(crate) enum SettingError {
     },
 }
 
+impl From<SettingError> for CommandFailure {
+    fn from(error: SettingError) -> CommandFailure {
+        CommandFailure::usage(error)
+    }
+}
+
 /// The index of the schedule that is the `given`-th among the collective's attributes.
 pub(crate) fn schedule(collective: &Collective, given: usize) -> Result<usize, SettingError> {
     let count = collective.schedules.len().max(1);
@@ -74,7 +81,7 @@ pub(crate) fn schedule(collective: &Collective, given: usize) -> Result<usize, S
     }
 }
 
-impl Setting {
+impl SettingOptions {
     /// The collective with these values.
     pub(crate) fn apply(&self, collective: Collective) -> Result<Collective, SettingError> {
         let mut collective = match self.root {
@@ -85,7 +92,7 @@ impl Setting {
             Some(root) => collective.rooted(root),
             None => collective,
         };
-        for Param { name, value } in &self.params {
+        for ParamOption { name, value } in &self.params {
             collective = collective.with_param(name, *value)?;
         }
         Ok(collective)

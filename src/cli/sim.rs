@@ -4,14 +4,14 @@
 mod report;
 mod trace;
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::files::FileSet;
 use crate::cli::output::Output;
-use crate::cli::progress::Progress;
+use crate::cli::progress::Spinner;
 use crate::cli::run::{
     Compared, Element, RunFailure, enough_memory, explore as exploration, provide_nvrtc, seed,
 };
-use crate::cli::setting::Setting;
+use crate::cli::setting::SettingOptions;
 use crate::cli::{ranks, size, source};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -20,21 +20,21 @@ use quadrille_runtime::data::{Comparison, Message, Pattern};
 use quadrille_runtime::{
     Check, ClockOptions, Error, Explored, Job, Options as WorldOptions, Run, Stale, Topology, World, explore,
 };
-use report::Report;
+use report::SimReport;
 use serde_json::json;
 use std::path::PathBuf;
 
 /// The arguments of `sim`.
 #[derive(Debug, Args)]
-pub(crate) struct Sim {
+pub(crate) struct SimArgs {
     /// A Rust source, an MSCCL XML file, or builtin:NAME; with ::NAME where it has several collectives
     #[arg(value_name = "FILE[::NAME]")]
     file: String,
     /// World size [default: the largest listed one up to 8, or 8]
     #[arg(long, value_name = "N")]
-    ranks: Option<ranks::Ranks>,
+    ranks: Option<ranks::WorldSize>,
     #[command(flatten)]
-    setting: Setting,
+    setting: SettingOptions,
     /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     bytes: size::Bytes,
@@ -61,7 +61,7 @@ pub(crate) struct Sim {
 const CLOCK: &str = "virtual time: a prediction by the model of the topology, not a measurement";
 
 /// `quadrille sim FILE`.
-pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
+pub(crate) fn sim(sim: &SimArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let collective = sim.setting.apply(source::load(&sim.file)?)?;
     let ranks = ranks::one(&collective, sim.ranks)?;
     let check = Some(Check { races: true, stale: Stale::All });
@@ -86,11 +86,11 @@ pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
     out.line(format!("{}, timed as {}", world.describe(), sim.topology));
     provide_nvrtc(&world, out)?;
     let inputs = message.inputs_for(op, Pattern::OneHot { shift: sim.seed as u32 });
-    let call = Call { job: Job { collective, dtype, op, inputs: &inputs }, message: &message };
+    let call = SimCall { job: Job { collective, dtype, op, inputs: &inputs }, message: &message };
     call.check(sim, &world, out)?;
     let topology = Topology::preset(&sim.topology).unwrap_or_else(Topology::dgx_h100);
     let clocked = world.with_clock(ClockOptions { topology, timeline: true })?;
-    let progress = Progress::start("a call on virtual GPUs with a clock".into());
+    let progress = Spinner::start("a call on virtual GPUs with a clock".into());
     let Run { outputs, statistics, .. } = clocked.run(collective, dtype, op, &inputs)?;
     drop(progress);
     let comparison = message.compare(&message.reference(op, &inputs), &outputs);
@@ -98,7 +98,7 @@ pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
         let compared = Box::new(Compared::Exact(comparison));
         return Err(RunFailure::Wrong { wrong: 1, calls: 1, call: 1, compared }.into());
     }
-    let report = Report::new(collective, (&program, &schedule), &message, op, &sim.topology, &statistics);
+    let report = SimReport::new(collective, (&program, &schedule), &message, op, &sim.topology, &statistics);
     report.print(out);
     report.fields(out);
     let written = match (files, &statistics.timeline) {
@@ -113,34 +113,34 @@ pub(crate) fn sim(sim: &Sim, out: &mut Output) -> Result<(), Failure> {
 }
 
 /// What is called.
-struct Call<'a> {
+struct SimCall<'a> {
     job: Job<'a>,
     message: &'a Message,
 }
 
 /// Why an interleaving failed.
-enum Problem {
+enum SimProblem {
     Runtime(Error),
     Wrong(Comparison),
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Problem {
-        Problem::Runtime(error)
+impl From<Error> for SimProblem {
+    fn from(error: Error) -> SimProblem {
+        SimProblem::Runtime(error)
     }
 }
 
-impl Call<'_> {
+impl SimCall<'_> {
     /// Tries interleavings under the memory model.
-    fn check(&self, sim: &Sim, world: &World, out: &mut Output) -> Result<(), Failure> {
-        let Sim { seed, seeds, .. } = *sim;
+    fn check(&self, sim: &SimArgs, world: &World, out: &mut Output) -> Result<(), CommandFailure> {
+        let SimArgs { seed, seeds, .. } = *sim;
         let end = seed.saturating_add(seeds);
-        let progress = Progress::start(format!("{seeds} interleavings on virtual GPUs"));
+        let progress = Spinner::start(format!("{seeds} interleavings on virtual GPUs"));
         let expected = self.message.reference(self.job.op, self.job.inputs);
         let Explored { right, failed, .. } = explore(world, seed..end, |world: &World| {
             let batch = world.session()?.run_among_kernels(&[self.job], [0, 0])?;
             let comparison = self.message.compare(&expected, &batch.outputs[0]);
-            if comparison.wrong > 0 { Err(Problem::Wrong(comparison)) } else { Ok(()) }
+            if comparison.wrong > 0 { Err(SimProblem::Wrong(comparison)) } else { Ok(()) }
         });
         drop(progress);
         let failed_seed = failed.as_ref().map(|(seed, _)| *seed);
@@ -157,9 +157,9 @@ impl Call<'_> {
             return Ok(());
         };
         let problem = match problem {
-            Problem::Runtime(error @ Error::Failed(_)) => error.to_string(),
-            Problem::Runtime(error) => return Err(error.into()),
-            Problem::Wrong(comparison) => format!("wrong results: {}", Compared::Exact(comparison)),
+            SimProblem::Runtime(error @ Error::Failed(_)) => error.to_string(),
+            SimProblem::Runtime(error) => return Err(error.into()),
+            SimProblem::Wrong(comparison) => format!("wrong results: {}", Compared::Exact(comparison)),
         };
         let replay = exploration::replay(std::env::args(), seed);
         Err(RunFailure::Interleaving { seed, tried: right, problem, replay }.into())

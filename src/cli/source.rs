@@ -1,6 +1,6 @@
 //! FILE[::NAME]: reads a collective from a Rust source, an MSCCL XML or an MSCCL++ JSON file, or takes a built-in.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::interop::{msccl, mscclpp};
 use std::fs::File;
@@ -106,6 +106,12 @@ pub(crate) enum SourceError {
     Unknown { file: String, name: String, names: Vec<String> },
 }
 
+impl From<SourceError> for CommandFailure {
+    fn from(error: SourceError) -> CommandFailure {
+        CommandFailure::usage(error)
+    }
+}
+
 fn builtins() -> String {
     let names: Vec<_> = builtin_names().map(|name| format!("builtin:{name}")).collect();
     names.join(", ")
@@ -117,7 +123,7 @@ pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The collective that `FILE[::NAME]` names.
-pub(crate) fn load(argument: &str) -> Result<Collective, Failure> {
+pub(crate) fn load(argument: &str) -> Result<Collective, CommandFailure> {
     let (file, text, name) = read(argument)?;
     let collectives = match foreign(&file, &text)? {
         Some(plan) => vec![plan],
@@ -127,12 +133,12 @@ pub(crate) fn load(argument: &str) -> Result<Collective, Failure> {
 }
 
 /// The collective of a file of another system; `None` where it is none.
-pub(crate) fn load_foreign(argument: &str) -> Result<Option<Collective>, Failure> {
+pub(crate) fn load_foreign(argument: &str) -> Result<Option<Collective>, CommandFailure> {
     let (file, text, _) = read(argument)?;
     foreign(&file, &text)
 }
 
-fn foreign(file: &str, text: &str) -> Result<Option<Collective>, Failure> {
+fn foreign(file: &str, text: &str) -> Result<Option<Collective>, CommandFailure> {
     Ok(match (msccl::is_xml(text), mscclpp::is_json(text)) {
         (true, _) => Some(msccl::import(file, text)?),
         (_, true) => Some(mscclpp::import(file, text)?),

@@ -1,6 +1,6 @@
 //! What `check` says in JSON; docs/cli.md lists the fields.
 
-use super::{Outcome, Proved, Schedule, Size, Verdict};
+use super::{CheckedSchedule, CheckedSize, Proved, ScheduleVerdict, SizeVerdict};
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_compiler::report::Report;
@@ -10,14 +10,14 @@ use quadrille_compiler::values::order::{Example, First, Order, Reduction};
 use serde_json::{Map, Value, json};
 
 /// One world size.
-pub(super) fn size(size: &Size) -> Value {
+pub(super) fn size(size: &CheckedSize) -> Value {
     let params: Map<String, Value> =
         size.params.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
     let mut object = json!({ "ranks": size.ranks, "root": size.root, "params": params });
     let more = match &size.verdict {
-        Verdict::NotAdmitted { why } => json!({ "verdict": "not-admitted", "why": why }),
-        Verdict::Wrong => json!({ "verdict": "wrong" }),
-        Verdict::Right(proved) => right(proved),
+        SizeVerdict::NotAdmitted { why } => json!({ "verdict": "not-admitted", "why": why }),
+        SizeVerdict::Wrong => json!({ "verdict": "wrong" }),
+        SizeVerdict::Right(proved) => right(proved),
     };
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
         object.extend(more);
@@ -45,10 +45,10 @@ fn right(proved: &Proved) -> Value {
     })
 }
 
-fn schedule(schedule: &Schedule) -> Value {
+fn schedule(schedule: &CheckedSchedule) -> Value {
     let number = schedule.number;
     match &schedule.outcome {
-        Outcome::Proved { totals, saved, tile, instances, proof_ms } => {
+        ScheduleVerdict::Proved { totals, saved, tile, instances, proof_ms } => {
             let connections: Map<String, Value> = Protocol::ALL
                 .iter()
                 .zip(totals.connections)
@@ -62,8 +62,8 @@ fn schedule(schedule: &Schedule) -> Value {
                 "connections": connections, "tile": tile, "instances": instances, "proof_ms": proof_ms,
             })
         }
-        Outcome::Waits { why } => json!({ "schedule": number, "verdict": "waits", "why": why }),
-        Outcome::Wrong => json!({ "schedule": number, "verdict": "wrong" }),
+        ScheduleVerdict::Waits { why } => json!({ "schedule": number, "verdict": "waits", "why": why }),
+        ScheduleVerdict::Wrong => json!({ "schedule": number, "verdict": "wrong" }),
     }
 }
 

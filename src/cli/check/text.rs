@@ -1,6 +1,6 @@
 //! What `check` prints: one world size whole, several as a table.
 
-use super::{Outcome, Proved, Schedule, Size, Verdict};
+use super::{CheckedSchedule, CheckedSize, Proved, ScheduleVerdict, SizeVerdict};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::lower::Chosen;
 use quadrille_compiler::options::Protocol;
@@ -26,17 +26,17 @@ fn width(name: &str) -> usize {
 }
 
 /// One line of the table.
-pub(super) fn row(size: &Size) -> String {
+pub(super) fn row(size: &CheckedSize) -> String {
     let mut text = format!("{:>5}", size.ranks);
     for (name, value) in &size.params {
         let _ = write!(text, " {value:>width$}", width = width(name));
     }
     match &size.verdict {
-        Verdict::NotAdmitted { why } => {
+        SizeVerdict::NotAdmitted { why } => {
             let _ = write!(text, " not admitted: {why}");
         }
-        Verdict::Wrong => text.push_str(" wrong"),
-        Verdict::Right(proved) => {
+        SizeVerdict::Wrong => text.push_str(" wrong"),
+        SizeVerdict::Right(proved) => {
             let Report { operations, traffic, hops, .. } = &proved.report;
             let part = |chunks| traffic.part(chunks).to_string();
             let bound = traffic.bound.map_or("-".to_owned(), |bound| bound.to_string());
@@ -84,25 +84,27 @@ fn called(proved: &Proved) -> &'static str {
     }
 }
 
-fn proof(schedule: &Schedule, of: usize) -> String {
+fn proof(schedule: &CheckedSchedule, of: usize) -> String {
     let number = if of > 1 { format!("schedule {}: ", schedule.number) } else { String::new() };
     let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let outcome = match &schedule.outcome {
-        Outcome::Proved { totals, proof_ms, .. } => format!(
+        ScheduleVerdict::Proved { totals, proof_ms, .. } => format!(
             "proved: {}, {}, {} in {proof_ms:.2} ms",
             plural(totals.blocks, "block"),
             plural(totals.steps, "step"),
             plural(totals.waits, "wait"),
         ),
-        Outcome::Waits { why } => format!("stage 1 holds; waits for {why}"),
-        Outcome::Wrong => "wrong".to_owned(),
+        ScheduleVerdict::Waits { why } => format!("stage 1 holds; waits for {why}"),
+        ScheduleVerdict::Wrong => "wrong".to_owned(),
     };
     number + &outcome
 }
 
 /// How a schedule moves data, and what lowering saved.
-fn movement(schedule: &Schedule) -> Option<(String, String)> {
-    let Outcome::Proved { totals, saved, tile, instances, .. } = &schedule.outcome else { return None };
+fn movement(schedule: &CheckedSchedule) -> Option<(String, String)> {
+    let ScheduleVerdict::Proved { totals, saved, tile, instances, .. } = &schedule.outcome else {
+        return None;
+    };
     let plural = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let mut moves: Vec<String> = Protocol::ALL
         .iter()
@@ -138,11 +140,11 @@ fn movement(schedule: &Schedule) -> Option<(String, String)> {
 }
 
 /// Everything about one world size.
-pub(super) fn whole(size: &Size) -> String {
+pub(super) fn whole(size: &CheckedSize) -> String {
     match &size.verdict {
-        Verdict::NotAdmitted { why } => format!("{} ranks: not admitted: {why}", size.ranks),
-        Verdict::Wrong => format!("{} ranks: wrong", size.ranks),
-        Verdict::Right(proved) => {
+        SizeVerdict::NotAdmitted { why } => format!("{} ranks: not admitted: {why}", size.ranks),
+        SizeVerdict::Wrong => format!("{} ranks: wrong", size.ranks),
+        SizeVerdict::Right(proved) => {
             let mut text = proved.report.to_string();
             let mut line = |title: &str, what: String| {
                 let _ = writeln!(text, "  {title:<11} {what}");

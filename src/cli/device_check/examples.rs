@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::report::Report;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::run::RunFailure;
 use crate::cli::run::calls::{Calls, Data};
 use crate::cli::source;
@@ -13,7 +13,7 @@ use quadrille_runtime::data::Message;
 use quadrille_runtime::{World, nvrtc};
 
 /// A collective that is built in.
-pub(super) fn built_in(name: &str) -> Result<Collective, Failure> {
+pub(super) fn built_in(name: &str) -> Result<Collective, CommandFailure> {
     source::load(&format!("builtin:{name}"))
 }
 
@@ -54,7 +54,7 @@ pub(super) fn check(context: &Context<'_>, report: &mut Report) {
                 let what = format!("{name} on {ranks} ranks");
                 match example(&world, name, dtype, context.scale.example_bytes) {
                     Ok(calls) => report.good(calls),
-                    Err(Failure::Program(findings)) if is_refusal(&findings) => {
+                    Err(CommandFailure::Program(findings)) if is_refusal(&findings) => {
                         let why = findings.list.first().map(|finding| finding.message.clone());
                         report.refuse(what, &why.unwrap_or_default());
                     }
@@ -71,7 +71,7 @@ fn is_refusal(findings: &Diagnostics) -> bool {
 }
 
 /// The calls of one example, on communicators of its own.
-pub(super) fn example(world: &World, name: &str, dtype: DType, largest: u64) -> Result<u64, Failure> {
+pub(super) fn example(world: &World, name: &str, dtype: DType, largest: u64) -> Result<u64, CommandFailure> {
     let (collective, ranks) = (built_in(name)?, world.ranks());
     let program = collective.program(ranks)?;
     let chunks = if program.divisible { u64::from(program.shape.chunks) } else { 1 };

@@ -4,7 +4,7 @@ use super::Context;
 use super::buffers::{Buffers, Data};
 use super::examples;
 use super::report::Report;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 
 /// Bytes of each message.
@@ -16,7 +16,7 @@ pub(super) fn check(context: &Context<'_>, report: &mut Report) {
     }
 }
 
-fn run(context: &Context<'_>, report: &mut Report) -> Result<(), Failure> {
+fn run(context: &Context<'_>, report: &mut Report) -> Result<(), CommandFailure> {
     let ranks = context.largest();
     let Some(world) = examples::world(context, ranks, report) else { return Ok(()) };
     let session = world.session()?;

@@ -3,7 +3,7 @@
 use super::Context;
 use super::examples;
 use super::report::Report;
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::Job;
@@ -38,7 +38,7 @@ pub(super) fn check(context: &Context<'_>, report: &mut Report) {
     }
 }
 
-fn run(context: &Context<'_>, report: &mut Report) -> Result<(), Failure> {
+fn run(context: &Context<'_>, report: &mut Report) -> Result<(), CommandFailure> {
     let ranks = context.largest();
     let Some(world) = examples::world(context, ranks, report) else { return Ok(()) };
     let session = world.session()?;

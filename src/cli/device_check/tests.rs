@@ -7,7 +7,7 @@ use super::place::Place;
 use super::report::{Report, Verdict};
 use super::timings::{self, Contender};
 use super::{Context, Scale};
-use crate::cli::output::{Format, Output};
+use crate::cli::output::{Output, OutputFormat};
 use quadrille_compiler::program::dtype::DType;
 use quadrille_runtime::{Call, Check, Error, Options, World, nvrtc};
 use std::sync::OnceLock;
@@ -170,7 +170,7 @@ fn a_kernel_with_wrong_results_fails_the_timings() {
     let wrong = right.replace("low += __uint_as_float(in[r] << 16);", "low = __uint_as_float(in[r] << 16);");
     assert_ne!(right, wrong);
     let (right, wrong) = (contender(&world, &right), contender(&world, &wrong));
-    let mut out = Output::new(Format::Json, "device-check");
+    let mut out = Output::new(OutputFormat::Json, "device-check");
     for (pair, verdict) in [
         ([&right, &right], Verdict::Ok),
         ([&right, &wrong], Verdict::Failed),
@@ -191,7 +191,7 @@ fn a_kernel_with_wrong_results_fails_the_timings() {
 
 #[test]
 fn a_part_that_cannot_begin_fails_or_is_skipped_and_the_report_goes_on() {
-    let mut out = Output::new(Format::Json, "device-check");
+    let mut out = Output::new(OutputFormat::Json, "device-check");
     let mut report = Report::new("", Duration::ZERO);
     report.begin("examples", Place::VirtualEach);
     report.leave(3);

@@ -6,7 +6,7 @@ use super::buffers::{Buffers, Data};
 use super::by_hand::{self, Hand};
 use super::examples;
 use super::report::{Report, Row, Timed};
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::options::{Given, ScheduleOptions};
@@ -95,7 +95,7 @@ fn pair(
     name: &str,
     hand: Hand,
     instances: u32,
-) -> Result<(Contender, Contender), Failure> {
+) -> Result<(Contender, Contender), CommandFailure> {
     let largest = context.scale.timed_bytes.1;
     let collective = with_instances(&examples::built_in(name)?, instances);
     let session = world.session()?;
@@ -147,7 +147,7 @@ pub(super) fn row(
     algorithm: &'static str,
     contenders: [&Contender; 2],
     bytes: u64,
-) -> Result<Row, Failure> {
+) -> Result<Row, CommandFailure> {
     let ranks = world.ranks();
     let data = Data::new(ranks, DTYPE, bytes, bytes.trailing_zeros());
     let mut views = Vec::new();

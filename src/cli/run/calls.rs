@@ -1,7 +1,7 @@
 //! Calls in a row, each judged.
 
-use crate::cli::failure::Failure;
-use crate::cli::progress::Progress;
+use crate::cli::failure::CommandFailure;
+use crate::cli::progress::Spinner;
 use crate::cli::tensors::bound::{self, Judgement};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::RedOp;
@@ -51,7 +51,7 @@ pub(crate) struct Ran {
 }
 
 impl Calls<'_> {
-    pub(crate) fn run(&self, session: &Session) -> Result<Ran, Failure> {
+    pub(crate) fn run(&self, session: &Session) -> Result<Ran, CommandFailure> {
         let dtype = self.message.dtype;
         let mut ran = Ran {
             load: LoadTimes::default(),
@@ -66,7 +66,7 @@ impl Calls<'_> {
         let total = self.total;
         for call in 1..=total {
             let inputs = self.inputs(call);
-            let progress = Progress::start(format!("call {call} of {total}"));
+            let progress = Spinner::start(format!("call {call} of {total}"));
             let run = session.run(self.collective, dtype, self.op, &inputs)?;
             drop(progress);
             ran.load += run.load;

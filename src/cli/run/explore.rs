@@ -2,9 +2,9 @@
 
 use super::calls::{Calls, Compared};
 use super::{RunFailure, quote};
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
-use crate::cli::progress::Progress;
+use crate::cli::progress::Spinner;
 use clap::{Args, ValueEnum};
 use quadrille_runtime::data::{Comparison, Message};
 use quadrille_runtime::{Error, Explored, Job, LoadTimes, Policy, World, explore};
@@ -95,7 +95,7 @@ pub(super) fn run(
     options: &Exploration,
     seed: u64,
     out: &mut Output,
-) -> Result<LoadTimes, Failure> {
+) -> Result<LoadTimes, CommandFailure> {
     let Calls { collective, message, op, total, .. } = calls;
     let (dtype, op) = (message.dtype, *op);
     let communicators = world.communicators()?;
@@ -105,7 +105,7 @@ pub(super) fn run(
     }
     let number = options.seeds.unwrap_or(1);
     let end = seed.saturating_add(number);
-    let progress = Progress::start(format!("{number} interleavings on virtual GPUs"));
+    let progress = Spinner::start(format!("{number} interleavings on virtual GPUs"));
     let inputs: Vec<_> = (1..=*total).map(|call| calls.inputs(call)).collect();
     let expected: Vec<_> = inputs.iter().map(|inputs| message.reference(op, inputs)).collect();
     let explored = explore(world, seed..end, |world: &World| {

@@ -1,8 +1,8 @@
 //! `run --input --output`: each rank's data from a file, and its result into one.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::files::{FileSet, folder};
-use crate::cli::tensors::{self, EncodeError, FileProblem, Format, TensorFile};
+use crate::cli::tensors::{self, EncodeError, FileProblem, TensorFile, TensorFormat};
 use clap::Args;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::program::dtype::DType;
@@ -60,6 +60,12 @@ impl RankPath {
             return Err(FilesError::OneForAll { option, path: self.0.clone(), ranks: ranks.len() });
         }
         Ok(ranks.iter().map(|&rank| self.of(rank)).collect())
+    }
+}
+
+impl From<FilesError> for CommandFailure {
+    fn from(error: FilesError) -> CommandFailure {
+        CommandFailure::usage(error)
     }
 }
 
@@ -125,7 +131,7 @@ pub(crate) enum FilesError {
     #[error("{} files do not hold {dtype}\nhelp: write .safetensors files", format.name())]
     Type {
         /// The format.
-        format: Format,
+        format: TensorFormat,
         /// The elements' type.
         dtype: DType,
     },
@@ -210,14 +216,14 @@ pub(super) struct Outputs {
 struct OutputFile {
     rank: Rank,
     path: PathBuf,
-    format: Format,
+    format: TensorFormat,
     shape: Vec<u64>,
 }
 
 impl Files {
     /// Reads the headers of the input files, and finds out all that can be wrong before the data are read; `None` where
     /// there are no input files.
-    pub(super) fn open(program: &Program, options: &FileOptions) -> Result<Option<Files>, Failure> {
+    pub(super) fn open(program: &Program, options: &FileOptions) -> Result<Option<Files>, CommandFailure> {
         let Some(input) = &options.input else {
             // The defaults of what `--input` excludes keep the parser of arguments from saying so.
             return if options.output.is_some() { Err(FilesError::OutputAlone.into()) } else { Ok(None) };
@@ -259,9 +265,9 @@ impl Files {
         if let Some(output) = &options.output {
             outputs = Some(reserve(output, &receivers, &inputs, dtype, options)?);
         }
-        let tensors = inputs.iter().map(|(_, file)| Format::of(&file.path));
+        let tensors = inputs.iter().map(|(_, file)| TensorFormat::of(&file.path));
         let mut tensors = tensors.chain(outputs.iter().flat_map(|o| o.files.iter().map(|f| Some(f.format))));
-        if options.tensor.is_some() && !tensors.any(|format| format == Some(Format::Safetensors)) {
+        if options.tensor.is_some() && !tensors.any(|format| format == Some(TensorFormat::Safetensors)) {
             return Err(FilesError::NoTensors.into());
         }
         Ok(Some(Files { dtype, count, ranks: shape.ranks, inputs, outputs }))
@@ -290,7 +296,7 @@ impl Files {
 
 impl Outputs {
     /// Writes what each rank received; all files or none.
-    pub(super) fn publish(self, results: &[Vec<u8>]) -> Result<Vec<PathBuf>, Failure> {
+    pub(super) fn publish(self, results: &[Vec<u8>]) -> Result<Vec<PathBuf>, CommandFailure> {
         let mut contents = Vec::new();
         for OutputFile { rank, path, format, shape } in self.files {
             let data = results.get(rank.0 as usize).map_or(&[][..], Vec::as_slice);
@@ -325,7 +331,7 @@ fn reserve(
     inputs: &[(Rank, TensorFile)],
     dtype: DType,
     options: &FileOptions,
-) -> Result<Outputs, Failure> {
+) -> Result<Outputs, CommandFailure> {
     let ranks: Vec<_> = receivers.iter().map(|(rank, _)| *rank).collect();
     let paths = output.files(&ranks, "--output")?;
     // The tensor's name is the input's, where that was the only one and so was not said.
@@ -333,13 +339,13 @@ fn reserve(
     let name = options.tensor.clone().or(only);
     let mut files = Vec::new();
     for (&(rank, elements), path) in receivers.iter().zip(&paths) {
-        let format = Format::of(path).ok_or_else(|| FilesError::Format { path: path.clone() })?;
+        let format = TensorFormat::of(path).ok_or_else(|| FilesError::Format { path: path.clone() })?;
         if !format.takes(dtype) {
             return Err(FilesError::Type { format, dtype }.into());
         }
         match &name {
-            None if format == Format::Safetensors => return Err(FilesError::NoName.into()),
-            Some(name) if format == Format::Safetensors && name == METADATA => {
+            None if format == TensorFormat::Safetensors => return Err(FilesError::NoName.into()),
+            Some(name) if format == TensorFormat::Safetensors && name == METADATA => {
                 return Err(FilesError::Name.into());
             }
             _ => {}

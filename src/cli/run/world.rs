@@ -1,8 +1,8 @@
 //! Where a collective runs, and why there.
 
 use super::explore::Exploration;
-use super::{Options, WorldOption};
-use crate::cli::ranks::{self, NotAdmitted, Ranks};
+use super::{RunOptions, WorldOption};
+use crate::cli::ranks::{self, NotAdmitted, WorldSize};
 use quadrille_compiler::collective::Collective;
 use quadrille_runtime::{Check, Error, Options as WorldOptions, World, gpus};
 
@@ -60,7 +60,7 @@ fn are(options: &[&'static str]) -> String {
 }
 
 /// The options that only virtual GPUs have.
-fn of_virtual_gpus(options: &Options) -> Vec<&'static str> {
+fn of_virtual_gpus(options: &RunOptions) -> Vec<&'static str> {
     let Exploration { race_check, seeds, policy } = options.exploration;
     let given = [
         (race_check, "--race-check"),
@@ -72,7 +72,7 @@ fn of_virtual_gpus(options: &Options) -> Vec<&'static str> {
 }
 
 /// The world for a collective: the GPUs where they can be used, else virtual ones.
-pub(super) fn choose(collective: &Collective, options: &Options) -> Result<Chosen, NoWorld> {
+pub(super) fn choose(collective: &Collective, options: &RunOptions) -> Result<Chosen, NoWorld> {
     let needs_virtual = of_virtual_gpus(options);
     let real = options.world == WorldOption::Cuda
         || (options.world == WorldOption::Auto && options.ranks_per_device.is_some());
@@ -86,11 +86,11 @@ pub(super) fn choose(collective: &Collective, options: &Options) -> Result<Chose
         (WorldOption::Virtual, None) => {
             virtual_gpus(collective, options, "as asked by --world virtual".to_owned())
         }
-        (WorldOption::Virtual, Some(Ranks(per_device))) => {
+        (WorldOption::Virtual, Some(WorldSize(per_device))) => {
             let why = "as asked by --world virtual and --ranks-per-device".to_owned();
             shared(collective, options, per_device, why)
         }
-        (WorldOption::Cuda | WorldOption::Auto, Some(Ranks(per_device))) => {
+        (WorldOption::Cuda | WorldOption::Auto, Some(WorldSize(per_device))) => {
             shared(collective, options, per_device, "as asked by --ranks-per-device".to_owned())
         }
         (WorldOption::Cuda, None) => {
@@ -130,14 +130,14 @@ fn cuda(collective: &Collective, ranks: u32) -> Result<World, Error> {
 /// All ranks on one GPU.
 fn shared(
     collective: &Collective,
-    options: &Options,
+    options: &RunOptions,
     per_device: u32,
     why: String,
 ) -> Result<Chosen, NoWorld> {
-    if let Some(Ranks(ranks)) = options.ranks.filter(|ranks| ranks.0 != per_device) {
+    if let Some(WorldSize(ranks)) = options.ranks.filter(|ranks| ranks.0 != per_device) {
         return Err(NoWorld::Shared { ranks, per_device });
     }
-    let ranks = ranks::one(collective, Some(Ranks(per_device)))?;
+    let ranks = ranks::one(collective, Some(WorldSize(per_device)))?;
     let world = match options.world {
         WorldOption::Virtual => World::virtual_shared_with(ranks, explored(collective, options, ranks))?,
         _ => World::cuda_shared_with(0, ranks, behaviour(collective, ranks))?,
@@ -145,7 +145,7 @@ fn shared(
     Ok(Chosen { world, why })
 }
 
-fn virtual_gpus(collective: &Collective, options: &Options, why: String) -> Result<Chosen, NoWorld> {
+fn virtual_gpus(collective: &Collective, options: &RunOptions, why: String) -> Result<Chosen, NoWorld> {
     let ranks = ranks::one(collective, options.ranks)?;
     let world = World::virtual_gpus_with(ranks, explored(collective, options, ranks))?;
     Ok(Chosen { world, why })
@@ -155,7 +155,7 @@ fn behaviour(collective: &Collective, ranks: u32) -> WorldOptions {
     WorldOptions { block_cap: collective.domain(ranks).block_cap, ..WorldOptions::default() }
 }
 
-fn explored(collective: &Collective, options: &Options, ranks: u32) -> WorldOptions {
+fn explored(collective: &Collective, options: &RunOptions, ranks: u32) -> WorldOptions {
     let exploration = &options.exploration;
     // Under the memory model the counters' wrap is crossed, too.
     let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };

@@ -1,6 +1,6 @@
 //! What a simulated call did: links, accesses, instructions, waits, and the predicted time.
 
-use crate::cli::failure::Failure;
+use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
 use crate::cli::run::RunFailure;
 use quadrille_compiler::collective::Collective;
@@ -29,7 +29,7 @@ struct Crossed {
 
 /// What a call did.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct SimReport {
     pub(super) title: String,
     topology: String,
     bytes: u64,
@@ -48,7 +48,7 @@ pub(super) struct Report {
     bandwidth: Bandwidth,
 }
 
-impl Report {
+impl SimReport {
     pub(super) fn new(
         collective: &Collective,
         (program, schedule): (&Program, &Schedule),
@@ -56,7 +56,7 @@ impl Report {
         op: RedOp,
         topology: &str,
         statistics: &Statistics,
-    ) -> Report {
+    ) -> SimReport {
         let (kind, ranks) = (collective.kind, program.shape.ranks);
         let bytes = kind.bytes(message.count, message.dtype, ranks);
         let mut links: BTreeMap<(Rank, Rank), Crossed> = BTreeMap::new();
@@ -93,7 +93,7 @@ impl Report {
         }
         let end = statistics.timeline.as_ref().map_or(0, |timeline| timeline.end);
         let time = Duration::from_nanos(end.div_ceil(1000));
-        Report {
+        SimReport {
             title: super::title(collective),
             topology: topology.to_owned(),
             bytes,
@@ -123,7 +123,7 @@ impl Report {
     }
 
     pub(super) fn print(&self, out: &mut Output) {
-        let Report { title, topology, bytes, count, dtype, op, ranks, .. } = self;
+        let SimReport { title, topology, bytes, count, dtype, op, ranks, .. } = self;
         out.line(format!("# {title}: {bytes} bytes, {count} {dtype} {op}, {ranks} ranks"));
         out.line(format!(
             "#{:>11} {:>14} {:>14} {:>8} {:>12}",
@@ -185,7 +185,7 @@ impl Report {
     }
 
     /// Whether each link carried the program's bytes, no more and no less; of lines, stage 3's tests count them.
-    pub(super) fn agrees(&self) -> Result<(), Failure> {
+    pub(super) fn agrees(&self) -> Result<(), CommandFailure> {
         let differs = |crossed: &Crossed| !self.lines && crossed.data != crossed.scheduled;
         match self.links.iter().find(|(_, crossed)| differs(crossed)) {
             None => Ok(()),

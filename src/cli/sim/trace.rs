@@ -2,7 +2,7 @@
 //! thread a thread block, a slice a step; arrows from signals to waits; a process with a counter a link. Times are
 //! virtual microseconds.
 
-use super::report::Report;
+use super::report::SimReport;
 use quadrille_compiler::program::ids::Place;
 use quadrille_compiler::schedule::{Action, Schedule};
 use quadrille_runtime::{LinkUse, Picoseconds, Timeline};
@@ -13,7 +13,7 @@ fn microseconds(time: Picoseconds) -> f64 {
 }
 
 /// The file's text.
-pub(super) fn trace(timeline: &Timeline, schedule: &Schedule, report: &Report) -> Vec<u8> {
+pub(super) fn trace(timeline: &Timeline, schedule: &Schedule, report: &SimReport) -> Vec<u8> {
     let mut named = Vec::new();
     for rank in 0..report.ranks {
         named.push(json!({ "ph": "M", "name": "process_name", "pid": rank, "args": { "name": format!("rank {rank}") } }));

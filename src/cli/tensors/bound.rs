@@ -270,7 +270,7 @@ impl fmt::Display for Judgement {
 }
 
 /// A chunk of a rank's result.
-type Chunk = (Rank, u32);
+type BoundChunk = (Rank, u32);
 
 /// Judges what ranks received. `inputs` and `outputs` are of each rank, as long as the message says. What may hold
 /// anything is passed over.
@@ -280,7 +280,7 @@ pub(crate) fn judge(message: &Message, op: RedOp, inputs: &[Vec<u8>], outputs: &
     let ordered = !message.dtype.is_float() || matches!(op, RedOp::Min | RedOp::Max);
     let mut judgement = Judgement::default();
     // All ranks of an all-reduce receive the same: it is computed once.
-    let mut results: BTreeMap<Vec<Contribution>, Vec<Chunk>> = BTreeMap::new();
+    let mut results: BTreeMap<Vec<Contribution>, Vec<BoundChunk>> = BTreeMap::new();
     for (rank, chunk) in message.shape.outputs() {
         let combined = match message.expected(rank, chunk) {
             Expected::Unspecified => continue,
@@ -315,7 +315,7 @@ fn exactly(
     message: &Message,
     reference: &[Vec<u8>],
     outputs: &[Vec<u8>],
-    (rank, chunk): Chunk,
+    (rank, chunk): BoundChunk,
     combined: bool,
     judgement: &mut Judgement,
 ) {
@@ -356,7 +356,7 @@ fn rounded(
     inputs: &[Vec<u8>],
     outputs: &[Vec<u8>],
     from: &[Contribution],
-    chunks: &[Chunk],
+    chunks: &[BoundChunk],
     judgement: &mut Judgement,
 ) {
     let (dtype, size, ranks) = (message.dtype, message.dtype.bytes(), message.shape.ranks);

@@ -14,20 +14,20 @@ use std::path::{Path, PathBuf};
 
 /// The formats, by the extension of a file's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Format {
+pub(crate) enum TensorFormat {
     /// NumPy's, one array a file.
     Npy,
     /// Hugging Face's, named tensors.
     Safetensors,
 }
 
-impl Format {
+impl TensorFormat {
     /// The format of a file of this name.
-    pub(crate) fn of(path: &Path) -> Option<Format> {
+    pub(crate) fn of(path: &Path) -> Option<TensorFormat> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match &*extension {
-            "npy" => Some(Format::Npy),
-            "safetensors" => Some(Format::Safetensors),
+            "npy" => Some(TensorFormat::Npy),
+            "safetensors" => Some(TensorFormat::Safetensors),
             _ => None,
         }
     }
@@ -35,23 +35,23 @@ impl Format {
     /// Whether files of this format hold elements of this type.
     pub(crate) fn takes(self, dtype: DType) -> bool {
         match self {
-            Format::Npy => npy::takes(dtype),
-            Format::Safetensors => safetensors::takes(dtype),
+            TensorFormat::Npy => npy::takes(dtype),
+            TensorFormat::Safetensors => safetensors::takes(dtype),
         }
     }
 
     /// Its extension.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Format::Npy => ".npy",
-            Format::Safetensors => ".safetensors",
+            TensorFormat::Npy => ".npy",
+            TensorFormat::Safetensors => ".safetensors",
         }
     }
 }
 
 /// What a header says, after it was found to agree with the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Info {
+pub(crate) struct TensorInfo {
     /// Element type.
     pub(crate) dtype: DType,
     /// Elements in each dimension, the last one contiguous; empty for a single number.
@@ -66,7 +66,7 @@ pub(crate) struct Info {
     pub(crate) name: Option<String>,
 }
 
-impl Info {
+impl TensorInfo {
     /// Elements.
     pub(crate) fn elements(&self) -> u64 {
         self.bytes / self.dtype.bytes() as u64
@@ -121,14 +121,14 @@ pub(crate) struct TensorFile {
     /// Where it lies.
     pub(crate) path: PathBuf,
     /// What it holds.
-    pub(crate) info: Info,
+    pub(crate) info: TensorInfo,
     file: File,
 }
 
 impl TensorFile {
     /// Reads a file's header. `tensor` names one of several tensors.
     pub(crate) fn open(path: &Path, tensor: Option<&str>) -> Result<TensorFile, FileProblem> {
-        let format = Format::of(path).ok_or(FileProblem::Extension)?;
+        let format = TensorFormat::of(path).ok_or(FileProblem::Extension)?;
         // A pipe would be waited for.
         if !fs::metadata(path)?.is_file() {
             return Err(FileProblem::NotAFile);
@@ -136,15 +136,15 @@ impl TensorFile {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();
         let info = match format {
-            Format::Npy => npy::header(&mut file, size)?,
-            Format::Safetensors => safetensors::header(&mut file, size, tensor)?,
+            TensorFormat::Npy => npy::header(&mut file, size)?,
+            TensorFormat::Safetensors => safetensors::header(&mut file, size, tensor)?,
         };
         Ok(TensorFile { path: path.to_owned(), info, file })
     }
 
     /// The elements in C order, each little-endian.
     pub(crate) fn read(&mut self) -> Result<Vec<u8>, FileProblem> {
-        let Info { dtype, offset, bytes, swapped, .. } = self.info;
+        let TensorInfo { dtype, offset, bytes, swapped, .. } = self.info;
         self.file.seek(SeekFrom::Start(offset))?;
         let mut data = vec![0; bytes as usize];
         self.file.read_exact(&mut data)?;
@@ -169,14 +169,14 @@ pub(crate) enum EncodeError {
 
 /// The bytes of a file with one tensor, whose name only .safetensors files hold.
 pub(crate) fn encode(
-    format: Format,
+    format: TensorFormat,
     name: &str,
     dtype: DType,
     shape: &[u64],
     data: &[u8],
 ) -> Result<Vec<u8>, EncodeError> {
     match format {
-        Format::Npy => npy::encode(dtype, shape, data),
-        Format::Safetensors => safetensors::encode(name, dtype, shape, data),
+        TensorFormat::Npy => npy::encode(dtype, shape, data),
+        TensorFormat::Safetensors => safetensors::encode(name, dtype, shape, data),
     }
 }

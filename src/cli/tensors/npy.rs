@@ -4,7 +4,7 @@
 //! The header is read here rather than by a crate: those that exist take any Python literal, with some thirty crates to
 //! do so, and three entries of a fixed form is all that a file can have.
 
-use super::{EncodeError, FileProblem, Info, bytes};
+use super::{EncodeError, FileProblem, TensorInfo, bytes};
 use quadrille_compiler::program::dtype::DType;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -96,7 +96,7 @@ pub(super) fn takes(dtype: DType) -> bool {
 }
 
 /// Reads the header of a file of `size` bytes.
-pub(super) fn header(file: &mut File, size: u64) -> Result<Info, FileProblem> {
+pub(super) fn header(file: &mut File, size: u64) -> Result<TensorInfo, FileProblem> {
     let mut start = [0; 8];
     read(file, &mut start)?;
     if !start.starts_with(MAGIC) {
@@ -115,7 +115,7 @@ pub(super) fn header(file: &mut File, size: u64) -> Result<Info, FileProblem> {
     }
     let mut header = vec![0; length as usize];
     read(file, &mut header)?;
-    let Header { descr, fortran, shape } = parse(&header)?;
+    let NpyHeader { descr, fortran, shape } = parse(&header)?;
     let (order, name) = descr.split_at_checked(1).unwrap_or_default();
     let dtype = TYPES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype);
     let (dtype, swapped) = match (dtype, order) {
@@ -135,7 +135,7 @@ pub(super) fn header(file: &mut File, size: u64) -> Result<Info, FileProblem> {
     if claimed != present {
         return Err(NpyProblem::Length { claimed, present }.into());
     }
-    Ok(Info { dtype, shape, offset, bytes: claimed, swapped, name: None })
+    Ok(TensorInfo { dtype, shape, offset, bytes: claimed, swapped, name: None })
 }
 
 fn read(file: &mut File, bytes: &mut [u8]) -> Result<(), FileProblem> {
@@ -146,15 +146,15 @@ fn read(file: &mut File, bytes: &mut [u8]) -> Result<(), FileProblem> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Header {
+struct NpyHeader {
     descr: String,
     fortran: bool,
     shape: Vec<u64>,
 }
 
 /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, in any order of the entries.
-fn parse(header: &[u8]) -> Result<Header, NpyProblem> {
-    let mut text = Text { bytes: header, at: 0 };
+fn parse(header: &[u8]) -> Result<NpyHeader, NpyProblem> {
+    let mut text = HeaderText { bytes: header, at: 0 };
     let (mut descr, mut fortran, mut shape) = (None, None, None);
     text.must(b'{', "{")?;
     while !text.found(b'}') {
@@ -191,18 +191,18 @@ fn parse(header: &[u8]) -> Result<Header, NpyProblem> {
         return Err(text.wrong("nothing more"));
     }
     match (descr, fortran, shape) {
-        (Some(descr), Some(fortran), Some(shape)) => Ok(Header { descr, fortran, shape }),
+        (Some(descr), Some(fortran), Some(shape)) => Ok(NpyHeader { descr, fortran, shape }),
         _ => Err(all),
     }
 }
 
 /// Reads one token after the other; blanks before a token do not count.
-struct Text<'a> {
+struct HeaderText<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Text<'_> {
+impl HeaderText<'_> {
     fn wrong(&self, expected: &'static str) -> NpyProblem {
         NpyProblem::Header { at: self.at, expected }
     }

@@ -1,7 +1,7 @@
 //! Hugging Face's .safetensors: the length of a JSON header, the header, the data. The crate of its authors reads and
 //! writes the header; of the data only the wanted tensor is read, as checkpoints have many.
 
-use super::{EncodeError, FileProblem, Info};
+use super::{EncodeError, FileProblem, TensorInfo};
 use quadrille_compiler::program::dtype::DType;
 use safetensors::tensor::{Dtype, Metadata, TensorView};
 use std::fs::File;
@@ -95,7 +95,7 @@ pub(super) fn takes(dtype: DType) -> bool {
 }
 
 /// Reads the header of a file of `size` bytes, and finds the tensor: the one named, or the only one.
-pub(super) fn header(file: &mut File, size: u64, tensor: Option<&str>) -> Result<Info, FileProblem> {
+pub(super) fn header(file: &mut File, size: u64, tensor: Option<&str>) -> Result<TensorInfo, FileProblem> {
     let mut length = [0; FIXED as usize];
     if size < FIXED {
         return Err(SafetensorsProblem::Truncated.into());
@@ -137,7 +137,7 @@ pub(super) fn header(file: &mut File, size: u64, tensor: Option<&str>) -> Result
         return Err(SafetensorsProblem::Type { name, dtype: info.dtype }.into());
     };
     let (first, end) = info.data_offsets;
-    Ok(Info {
+    Ok(TensorInfo {
         dtype,
         shape: info.shape.iter().map(|&n| n as u64).collect(),
         offset: start + first as u64,
