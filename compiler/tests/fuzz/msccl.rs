@@ -103,9 +103,9 @@ fn absurd_texts() {
     let refused = |text: &str| {
         assert_eq!(read(text), Ok(false), "{}", text.chars().take(200).collect::<String>());
     };
-    refused(&"<algo>".repeat(200_000));
-    refused(&format!("<algo {}/>", (0..100_000).map(|i| format!("a{i}=\"{i}\" ")).collect::<String>()));
-    refused(&"<".repeat(1 << 20));
+    refused(&"<algo>".repeat(20_000));
+    refused(&format!("<algo {}/>", (0..10_000).map(|i| format!("a{i}=\"{i}\" ")).collect::<String>()));
+    refused(&"<".repeat(1 << 16));
     for (name, value) in [("ngpus", "1000000000"), ("nchunksperloop", "1000000000"), ("nchunksperloop", "-1")]
     {
         let others =
