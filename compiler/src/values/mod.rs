@@ -8,19 +8,16 @@
 //! runs: consecutive sums, each of whose terms are consecutive values of one run too. A run takes the room of one sum,
 //! and what is known of one of its sums is known of all.
 
-mod contents;
+pub(crate) mod inputs;
 mod expression;
 pub mod order;
 pub mod replay;
 pub mod scale;
 pub(crate) mod switch;
 
-pub use contents::Content;
-
 use crate::program::ids::{Location, Rank};
 use crate::program::kind::{Contribution, Shape};
 use crate::program::location::Locations;
-use contents::Powers;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use rustc_hash::FxHasher;
@@ -96,8 +93,6 @@ impl Eq for Terms<'_> {}
 pub struct Values {
     ranks: u32,
     input_chunks: u32,
-    /// The content of the reduction of every rank's input chunk 0.
-    reduction: Content,
     sums: Sums,
     /// The runs whose distances between terms no earlier run has: each stands for the class of those that have the same.
     /// Within a class the runs' first terms are disjoint ranges.
@@ -116,7 +111,6 @@ struct Sums {
     runs: Vec<Run>,
     /// The terms of each run's first sum, one run after the other.
     terms: Vec<ValueId>,
-    powers: Powers,
 }
 
 /// Consecutive sums. The terms of the first one, each shifted by i, are those of the i-th.
@@ -128,8 +122,8 @@ struct Run {
     class: u32,
     /// Where the terms end.
     end: u32,
-    /// Of the first sum.
-    content: Content,
+    /// Inputs in each of the sums, repeated ones counted each time; saturating.
+    inputs: u64,
 }
 
 impl Sums {
@@ -158,12 +152,10 @@ impl Sums {
         }
     }
 
-    fn content(&self, value: ValueId) -> Content {
+    fn count(&self, value: ValueId) -> u64 {
         match self.place(value) {
-            Some((run, 0)) => self.runs[run as usize].content,
-            Some((run, by)) => self.runs[run as usize].content.further(self.powers.of(by)),
-            None if value.number() + 1 == self.first => Content::default(),
-            None => Content::leaf(self.powers.of(value.number())),
+            Some((run, _)) => self.runs[run as usize].inputs,
+            None => u64::from(value.number() + 1 < self.first),
         }
     }
 
@@ -179,10 +171,10 @@ impl Sums {
     fn push(&mut self, terms: &[ValueId], len: u32, class: Option<u32>) -> u32 {
         let run = self.runs.len() as u32;
         let first = self.next();
-        let content = terms.iter().fold(Content::default(), |sum, &term| sum.plus(self.content(term)));
+        let inputs = terms.iter().fold(0, |sum, &term| u64::saturating_add(sum, self.count(term)));
         self.terms.extend_from_slice(terms);
         let (class, end) = (class.unwrap_or(run), self.terms.len() as u32);
-        self.runs.push(Run { first, len, class, end, content });
+        self.runs.push(Run { first, len, class, end, inputs });
         self.run.resize(self.run.len() + len as usize, run);
         run
     }
@@ -217,12 +209,9 @@ impl Values {
         let input_chunks = shape.kind.units(shape.ranks).0.saturating_mul(shape.chunks);
         let leaves = shape.ranks.saturating_mul(input_chunks);
         let first = leaves.saturating_add(1);
-        let powers = Powers::new(leaves);
-        let inputs = (0..shape.ranks).map(|rank| Content::leaf(powers.of(rank.saturating_mul(input_chunks))));
-        let reduction = inputs.fold(Content::default(), Content::plus);
-        let sums = Sums { first, run: Vec::new(), runs: Vec::new(), terms: Vec::new(), powers };
+        let sums = Sums { first, run: Vec::new(), runs: Vec::new(), terms: Vec::new() };
         let (classes, others) = (HashTable::new(), BTreeMap::new());
-        Values { ranks: shape.ranks, input_chunks, reduction, sums, classes, others }
+        Values { ranks: shape.ranks, input_chunks, sums, classes, others }
     }
 
     /// Expects this many runs, with this many sums in all.
@@ -324,14 +313,9 @@ impl Values {
         self.sums.runs.iter().zip(0..).map(|(run, number)| (self.sums.terms(number), run.len))
     }
 
-    /// The inputs in a value, in brief.
-    pub fn content(&self, value: ValueId) -> Content {
-        self.sums.content(value)
-    }
-
-    /// The content of the reduction over all ranks of one of their input chunks.
-    pub(crate) fn reduction(&self, chunk: u32) -> Content {
-        self.reduction.further(self.sums.powers.of(chunk))
+    /// Returns how many inputs are in a value, repeated ones counted each time; saturating.
+    pub fn count(&self, value: ValueId) -> u64 {
+        self.sums.count(value)
     }
 
     /// One of the inputs in a value: the first one combined. `None` of the unknown value.

@@ -9,8 +9,10 @@ use crate::program::dtype::RedOp;
 use crate::program::ids::Slice;
 use crate::program::kind::Expected;
 use crate::program::{Op, Program, Scaling, Statement, StatementId, Trails};
+use crate::values::inputs::Inputs;
 use crate::values::{Node, State, ValueId, Values};
 use smallvec::{SmallVec, smallvec};
+use std::cell::RefCell;
 
 /// The program with the scalings that the operator asks for; operations whose chunks are scaled differently become
 /// several.
@@ -52,6 +54,7 @@ pub(crate) fn scale(program: Program, op: RedOp) -> Result<Program, Vec<Diagnost
 struct Walk {
     program: Program,
     values: Values,
+    whole: RefCell<Inputs>,
     state: State,
     /// Chunks of a rank's input.
     inputs: u32,
@@ -64,7 +67,7 @@ impl Walk {
         let values = Values::new(&program.shape);
         let state = State::initial(&program.shape, &values);
         let inputs = program.shape.input_chunks(program.shape.root);
-        Walk { inputs, values, state, program, finishes: false }
+        Walk { inputs, values, whole: RefCell::default(), state, program, finishes: false }
     }
 
     fn is_input(&self, value: ValueId) -> bool {
@@ -74,7 +77,7 @@ impl Walk {
     /// Whether a value is the reduction of one input chunk over all ranks.
     fn is_complete(&self, value: ValueId) -> bool {
         let Some(leaf) = self.values.first_leaf(value) else { return false };
-        leaf.chunk < self.inputs && self.values.content(value) == self.values.reduction(leaf.chunk)
+        leaf.chunk < self.inputs && self.whole.borrow_mut().is_reduction(&self.values, value, leaf.chunk)
     }
 
     fn run(mut self, scaling: impl Fn(&Walk, &[ValueId], ValueId) -> Scaling) -> Program {

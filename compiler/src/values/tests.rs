@@ -1,3 +1,4 @@
+use super::inputs::Inputs;
 use super::*;
 use crate::program::kind::Kind;
 use crate::values::replay::combine;
@@ -20,31 +21,48 @@ fn order_and_grouping_distinguish_values_but_not_contents() {
     let ab_c = values.intern_sum(&[ab, c]);
     assert_eq!(values.intern_sum(&[a, b]), ab);
     assert!(ab != ba && abc != ab_c);
-    assert_eq!(values.content(ab), values.content(ba));
-    assert_eq!(values.content(abc), values.content(ab_c));
-    assert_ne!(values.content(ab), values.content(abc));
-    assert_eq!(values.content(abc), values.reduction(1));
-    assert_ne!(values.content(abc), values.reduction(0));
+    let mut inputs = Inputs::default();
+    for value in [ab, ba] {
+        assert!(inputs.is_combination(&values, value, &[leaf(1, 1), leaf(0, 1)]));
+        assert!(!inputs.is_combination(&values, value, &[leaf(1, 1), leaf(2, 1)]));
+        assert!(!inputs.is_reduction(&values, value, 1));
+    }
+    for value in [abc, ab_c] {
+        assert!(inputs.is_reduction(&values, value, 1));
+        assert!(!inputs.is_reduction(&values, value, 0));
+    }
     assert_eq!(values.intern_sum(&[c]), c);
     assert_eq!(values.node(ab_c), Node::Sum(Terms { first: &[ab, c], by: 0 }));
     assert_eq!(values.node(c), Node::Leaf(leaf(2, 1)));
 }
 
 #[test]
-fn repeated_doubling_neither_overflows_nor_looks_right() {
+fn repeated_doubling_does_not_overflow() {
     let (mut values, leaf) = values(2, 1);
     let one = values.intern_leaf(leaf(0, 0));
-    let content = values.content(one);
     let mut doubled = one;
-    for doublings in 1..=200 {
+    for _ in 1..=200 {
         doubled = values.intern_sum(&[doubled, doubled]);
-        assert_ne!(values.content(doubled), content, "{doublings}");
-        // 2^61 is 1 in the field: the digest comes back to that of one leaf, the count does not.
-        assert_eq!(values.content(doubled).digest == content.digest, doublings % 61 == 0, "{doublings}");
+        assert!(!Inputs::default().is_combination(&values, doubled, &[leaf(0, 0), leaf(1, 0)]));
     }
     let with = values.intern_sum(&[doubled, one]);
-    assert_eq!(values.content(with).leaves, u64::MAX);
+    assert_eq!(values.count(with), u64::MAX);
     assert_eq!(values.contributions(with), [(leaf(0, 0), u64::MAX)]);
+}
+
+/// Values that count as many inputs as a reduction, and are none: an input is missing and another one is there twice.
+#[test]
+fn a_reduction_is_one_by_its_inputs_and_not_by_their_number() {
+    let (mut values, leaf) = values(64, 3);
+    for (missing, twice) in (0..64).flat_map(|missing| (0..64).map(move |twice| (missing, twice))) {
+        let ranks = (0..64).map(|rank| if rank == missing { twice } else { rank });
+        let terms: Vec<_> = ranks.map(|rank| values.intern_leaf(leaf(rank, 1))).collect();
+        let value = values.intern_sum(&terms);
+        let mut inputs = Inputs::default();
+        assert_eq!(inputs.is_reduction(&values, value, 1), missing == twice, "{missing} {twice}");
+        let due: Vec<_> = (0..64).map(|rank| leaf(rank, 1)).collect();
+        assert_eq!(inputs.is_combination(&values, value, &due), missing == twice, "{missing} {twice}");
+    }
 }
 
 #[test]
@@ -108,10 +126,8 @@ fn neighbours_made_one_by_one_are_one_run() {
     let mut sum = values.intern_leaf(leaf(0, 0));
     for chunk in 1..6 {
         sum = values.intern_sum(&[values.intern_leaf(leaf(1, chunk)), sum]);
-        let inputs = (1..=chunk).map(|chunk| values.intern_leaf(leaf(1, chunk)));
-        let all = inputs.chain([values.intern_leaf(leaf(0, 0))]);
-        let content = all.fold(Content::default(), |all, input| all.plus(values.content(input)));
-        assert_eq!(values.content(sum), content, "{chunk}");
+        let due: Vec<_> = (1..=chunk).map(|chunk| leaf(1, chunk)).chain([leaf(0, 0)]).collect();
+        assert!(Inputs::default().is_combination(&values, sum, &due), "{chunk}");
     }
 }
 
@@ -132,7 +148,7 @@ fn runs_end_where_those_of_their_terms_do() {
         let sum = both[0].0.further(i);
         let terms = [first.further(i), ones.further(1 + i)];
         assert_eq!(values.node(sum), Node::Sum(Terms { first: &terms, by: 0 }));
-        assert_eq!(values.content(sum), values.content(terms[0]).plus(values.content(terms[1])));
+        assert_eq!(values.count(sum), values.count(terms[0]) + values.count(terms[1]));
     }
 }
 
@@ -194,7 +210,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// The same expressions get the same values, others get others, whatever they are interned with, by ranges or by
-    /// chunk; and the same inputs the same contents.
+    /// chunk; and their inputs are those that they are made of.
     #[test]
     fn ranges_are_what_their_chunks_are(operations in operations(), by_chunk in prop::collection::vec(any::<bool>(), 16)) {
         let shape = Shape::new(Kind::AllReduce, RANKS, CHUNKS);
@@ -227,12 +243,20 @@ proptest! {
                 }
             }
         }
-        let mut contents: FxHashMap<(u64, [u64; 2]), [u64; LEAVES]> = FxHashMap::default();
-        let mut content: FxHashMap<[u64; LEAVES], Content> = FxHashMap::default();
+        let mut whole = Inputs::default();
         for (&value, &number) in &number {
-            let (inputs, is) = (naive.inputs[number], values.content(value));
-            prop_assert_eq!(*contents.entry((is.leaves, is.digest)).or_insert(inputs), inputs);
-            prop_assert_eq!(*content.entry(inputs).or_insert(is), is);
+            let inputs = naive.inputs[number];
+            prop_assert_eq!(values.count(value), inputs.iter().sum::<u64>());
+            for chunk in 0..CHUNKS {
+                let due: [u64; LEAVES] = std::array::from_fn(|leaf| u64::from(leaf as u32 % CHUNKS == chunk));
+                prop_assert_eq!(whole.is_reduction(&values, value, chunk), inputs == due);
+            }
+            let mut due: Vec<_> = values.contributions(value).into_iter().flat_map(|(leaf, n)| (0..n).map(move |_| leaf)).collect();
+            prop_assert_eq!(whole.is_combination(&values, value, &due), number != UNKNOWN);
+            if let Some(last) = due.last_mut() {
+                last.rank.0 = (last.rank.0 + 1) % RANKS;
+                prop_assert!(!whole.is_combination(&values, value, &due));
+            }
             let exactly = values.contributions(value).into_iter();
             let exactly: Vec<_> = exactly.map(|(leaf, n)| (values.intern_leaf(leaf).number(), n)).collect();
             let due: Vec<_> = (0..).zip(inputs).filter(|(_, n)| *n > 0).collect();

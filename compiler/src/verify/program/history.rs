@@ -6,6 +6,7 @@ use crate::program::ids::{Location, Rank};
 use crate::program::kind::Contribution;
 use crate::program::location::Locations;
 use crate::program::{Op, OpId, Program};
+use crate::values::inputs::Inputs;
 use crate::values::replay::{Observe, replay};
 use crate::values::{Node, State, ValueId, Values};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -156,7 +157,7 @@ impl<'p> History<'p> {
                     format!("a sum of {} of {world} inputs", content.len())
                 }
             }
-            _ => format!("a sum of {}", words::count(self.values.content(version.value).leaves, "input")),
+            _ => format!("a sum of {}", words::count(self.values.count(version.value), "input")),
         };
         let copied = version.made.is_some_and(|made| self.program.ops[made.0 as usize].sources.len() == 1);
         if copied { format!("a copy of {value}") } else { value }
@@ -164,8 +165,9 @@ impl<'p> History<'p> {
 
     /// Where the reduction of input chunk `chunk` was made first.
     pub(crate) fn made(&self, chunk: u32) -> Option<String> {
-        let content = self.values.reduction(chunk);
-        let whole = |(value, _): &(&ValueId, &(OpId, Rank))| self.values.content(**value) == content;
+        let mut inputs = Inputs::default();
+        let whole =
+            |(value, _): &(&ValueId, &(OpId, Rank))| inputs.is_reduction(&self.values, **value, chunk);
         let (_, &(op, rank)) = self.makers.iter().filter(whole).min_by_key(|(_, maker)| **maker)?;
         let place = self.program.at(op);
         Some(format!("the whole reduction of input[..][{chunk}] was made at {place} on rank {}", rank.0))
@@ -221,7 +223,7 @@ impl<'p> History<'p> {
     /// Where inputs of other chunks than `chunk` joined those of `chunk` in a value, unless by `blamed`.
     pub(crate) fn mixed(&self, value: ValueId, chunk: u32, blamed: Option<OpId>) -> Option<String> {
         let weights = self.values.weigh(|leaf| leaf.chunk == chunk);
-        let mixed = |v| (1..self.values.content(v).leaves).contains(&weights.of(v));
+        let mixed = |v| (1..self.values.count(v)).contains(&weights.of(v));
         if !mixed(value) {
             return None;
         }

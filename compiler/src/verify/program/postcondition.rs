@@ -6,7 +6,8 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::program::ids::Rank;
 use crate::program::kind::{Contribution, Expected, Shape};
 use crate::program::{OpId, Program};
-use crate::values::{Content, Node, State, ValueId, Values};
+use crate::values::inputs::Inputs;
+use crate::values::{Node, State, ValueId, Values};
 use crate::verify::findings::{Findings, Unit};
 use crate::verify::program::history::History;
 use crate::verify::program::stores::Stores;
@@ -72,6 +73,7 @@ pub(crate) fn findings(
 pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) -> Vec<Wrong> {
     let shape = &program.shape;
     let mut wrong = Vec::new();
+    let mut inputs = Inputs::default();
     let mut right = false;
     for rank in (0..shape.ranks).map(Rank) {
         if right && state.repeats(shape, rank) {
@@ -86,10 +88,8 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
                 // Follows from a read that `read-before-write` reports.
                 (_, Some(value)) if value == values.unknown() => true,
                 (Expected::Copied(due), Some(value)) => value == values.intern_leaf(due),
-                (Expected::Reduced { chunk }, Some(value)) => {
-                    values.content(value) == values.reduction(chunk)
-                }
-                (Expected::Combined(due), Some(value)) => values.content(value) == combination(values, due),
+                (Expected::Reduced { chunk }, Some(value)) => inputs.is_reduction(values, value, chunk),
+                (Expected::Combined(due), Some(value)) => inputs.is_combination(values, value, due),
             };
             if !right {
                 wrong.push(Wrong { rank, chunk, value, stored: None });
@@ -98,12 +98,6 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
         right = wrong.len() == before;
     }
     wrong
-}
-
-/// The content of a combination of input chunks.
-fn combination(values: &Values, inputs: &[Contribution]) -> Content {
-    let contents = inputs.iter().map(|&leaf| values.content(values.intern_leaf(leaf)));
-    contents.fold(Content::default(), Content::plus)
 }
 
 /// What is wrong with a chunk that was stored.

@@ -105,7 +105,7 @@ impl Translation {
 /// A value in words: as it is combined, if it is short.
 fn held(values: &Values, value: Option<ValueId>) -> String {
     let Some(value) = value else { return "nothing".to_owned() };
-    match (values.content(value).leaves, values.node(value)) {
+    match (values.count(value), values.node(value)) {
         (0, _) => "what was read from a chunk that held nothing".to_owned(),
         (1..=SHOWN, Node::Sum(terms)) => {
             let term = |term: ValueId| match values.node(term) {
