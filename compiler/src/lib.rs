@@ -9,6 +9,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`names`] | names that users write, and tables of them |
 //! | [`diagnostic`] | findings: what is wrong, where, why, what to do |
 //! | [`options`] | how a program is carried out, never what it computes; sizes of messages |
 //! | [`program`] | what is moved: ranks, chunks, kinds, element types, operations |
@@ -34,6 +35,7 @@ pub mod evaluate;
 pub mod interop;
 pub mod kernel;
 pub mod lower;
+pub mod names;
 pub mod options;
 pub mod program;
 pub mod report;

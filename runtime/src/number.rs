@@ -1,7 +1,7 @@
 //! Elements as numbers, and the arithmetic of the operators on them: what results are compared with.
 
 use half::{bf16, f16};
-use quadrille_compiler::program::dtype::{DType, RedOp, Scalar};
+use quadrille_compiler::program::dtype::{DType, ElementClass, RedOp, Scalar};
 
 /// An element's value in the arithmetic of its type: floating point, or integers that wrap when they are stored.
 pub(crate) trait Number: Copy {
@@ -61,14 +61,14 @@ impl Number for f64 {
     }
 
     fn scaled(self, factor: f64, dtype: DType) -> f64 {
-        match dtype {
+        match dtype.computed_in() {
             DType::F64 => self * factor,
             _ => f64::from(self as f32 * factor as f32),
         }
     }
 
     fn over(self, ranks: u32, dtype: DType) -> f64 {
-        match dtype {
+        match dtype.computed_in() {
             DType::F64 => self / f64::from(ranks),
             _ => f64::from(self as f32 / ranks as f32),
         }
@@ -78,7 +78,7 @@ impl Number for f64 {
 impl Number for i128 {
     fn decode(element: &[u8], dtype: DType) -> i128 {
         let mut wide = [0; 16];
-        let signed = matches!(dtype, DType::I8 | DType::I32 | DType::I64);
+        let signed = dtype.class() == ElementClass::Signed;
         if signed && element.last().is_some_and(|byte| *byte >= 0x80) {
             wide = [0xff; 16];
         }
@@ -107,11 +107,7 @@ impl Number for i128 {
     fn over(self, ranks: u32, dtype: DType) -> i128 {
         // A sum wraps in the width it is computed in before it is divided.
         let mut bytes = Vec::with_capacity(8);
-        let computed = match dtype {
-            DType::I8 => DType::I32,
-            DType::U8 => DType::U32,
-            other => other,
-        };
+        let computed = dtype.computed_in();
         self.encode(computed, &mut bytes);
         i128::decode(&bytes, computed) / i128::from(ranks)
     }

@@ -3,7 +3,7 @@
 use crate::cli::failure::CommandFailure;
 use clap::Args;
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::program::dtype::UnknownName;
+use quadrille_compiler::names::UnknownName;
 use std::str::FromStr;
 
 /// The options.

@@ -3,107 +3,60 @@
 
 pub(crate) mod words;
 
+use crate::names::table;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::sync::Arc;
 
-/// The check that found a problem. Its id is the file of the check, the folder of its rejected cases, and the word in
-/// brackets at the end of a message.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Check {
-    /// Stage 1: not the language's syntax, or a name or type the language does not know.
-    Syntax,
-    /// Stage 1: a construct or attribute that cannot be carried out.
-    Unsupported,
-    /// Stage 1: overflow, division by zero, too many evaluated statements.
-    Arithmetic,
-    /// Stage 1: a failed `assert!`.
-    Requirement,
-    /// Stage 1: an index or range outside its buffer.
-    OutOfBounds,
-    /// Stage 1: partially overlapping ranges.
-    Overlap,
-    /// Stage 1: chunks of different size joined.
-    ChunkPosition,
-    /// Stage 1: a read of a chunk nothing has written.
-    ReadBeforeWrite,
-    /// Stage 1: a store into `input`.
-    InputOverwritten,
-    /// Stage 1: an output chunk without its due value.
-    Postcondition,
-    /// Stage 2: a schedule that breaks the rules its proof rests on.
-    Form,
-    /// Stage 2: a schedule that computes something else than its program.
-    Translation,
-    /// Stage 2: a wait that no signal can meet.
-    Deadlock,
-    /// Stage 2: two unordered accesses to one location.
-    DataRace,
-    /// Stage 2: a FIFO slot stored to before its last content was read.
-    SlotReuse,
-    /// Stage 2: a peer's buffer touched before its kernel began or after it may have ended.
-    EntryExit,
-    /// Stage 2: counters that disagree at the end of a call.
-    Invariant,
-    /// Stage 2: more thread blocks than can be resident.
-    Residency,
-    /// Kernel: the rolled kernel is not the schedule.
-    Rolled,
-}
-
-impl Check {
-    /// Every check, in the order of the stages.
-    pub const ALL: [Check; 19] = [
-        Check::Syntax,
-        Check::Unsupported,
-        Check::Arithmetic,
-        Check::Requirement,
-        Check::OutOfBounds,
-        Check::Overlap,
-        Check::ChunkPosition,
-        Check::ReadBeforeWrite,
-        Check::InputOverwritten,
-        Check::Postcondition,
-        Check::Form,
-        Check::Translation,
-        Check::Deadlock,
-        Check::DataRace,
-        Check::SlotReuse,
-        Check::EntryExit,
-        Check::Invariant,
-        Check::Residency,
-        Check::Rolled,
-    ];
-
-    /// The id, as in `[postcondition]`.
-    pub fn id(self) -> &'static str {
-        match self {
-            Check::Syntax => "syntax",
-            Check::Unsupported => "unsupported",
-            Check::Arithmetic => "arithmetic",
-            Check::Requirement => "requirement",
-            Check::OutOfBounds => "out-of-bounds",
-            Check::Overlap => "overlap",
-            Check::ChunkPosition => "chunk-position",
-            Check::ReadBeforeWrite => "read-before-write",
-            Check::InputOverwritten => "input-overwritten",
-            Check::Postcondition => "postcondition",
-            Check::Form => "form",
-            Check::Translation => "translation",
-            Check::Deadlock => "deadlock",
-            Check::DataRace => "data-race",
-            Check::SlotReuse => "slot-reuse",
-            Check::EntryExit => "entry-exit",
-            Check::Invariant => "invariant",
-            Check::Residency => "residency",
-            Check::Rolled => "rolled",
-        }
+table! {
+    /// A check, by which findings are told apart. Its id is the name of the check's file, of the folder of its rejected
+    /// cases, and the word in brackets at the end of a message.
+    pub enum Check {
+        /// Stage 1: not the language's syntax, or a name or type the language does not know.
+        Syntax = "syntax",
+        /// Stage 1: a construct or attribute that cannot be carried out.
+        Unsupported = "unsupported",
+        /// Stage 1: overflow, division by zero, too many evaluated statements.
+        Arithmetic = "arithmetic",
+        /// Stage 1: a failed `assert!`.
+        Requirement = "requirement",
+        /// Stage 1: an index or range outside its buffer.
+        OutOfBounds = "out-of-bounds",
+        /// Stage 1: partially overlapping ranges.
+        Overlap = "overlap",
+        /// Stage 1: chunks of different size joined.
+        ChunkPosition = "chunk-position",
+        /// Stage 1: a read of a chunk nothing has written.
+        ReadBeforeWrite = "read-before-write",
+        /// Stage 1: a store into `input`.
+        InputOverwritten = "input-overwritten",
+        /// Stage 1: an output chunk without its due value.
+        Postcondition = "postcondition",
+        /// Stage 2: a schedule that breaks the rules its proof rests on.
+        Form = "form",
+        /// Stage 2: a schedule that computes something else than its program.
+        Translation = "translation",
+        /// Stage 2: a wait that no signal can meet.
+        Deadlock = "deadlock",
+        /// Stage 2: two unordered accesses to one location.
+        DataRace = "data-race",
+        /// Stage 2: a FIFO slot stored to before its last content was read.
+        SlotReuse = "slot-reuse",
+        /// Stage 2: a peer's buffer touched before its kernel began or after it may have ended.
+        EntryExit = "entry-exit",
+        /// Stage 2: counters that disagree at the end of a call.
+        Invariant = "invariant",
+        /// Stage 2: more thread blocks than can be resident.
+        Residency = "residency",
+        /// Kernel: the rolled kernel is not the schedule.
+        Rolled = "rolled",
     }
 }
 
-impl fmt::Display for Check {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.id())
+impl Check {
+    /// The id, as in `[postcondition]`.
+    pub fn id(self) -> &'static str {
+        self.name()
     }
 }
 

@@ -9,7 +9,7 @@ use crate::kernel::{
 };
 use crate::options::Protocol;
 use crate::program::Scaling;
-use crate::program::dtype::{DType, RedOp};
+use crate::program::dtype::RedOp;
 use crate::program::ids::Place;
 use crate::schedule::CounterKind;
 
@@ -100,18 +100,7 @@ fn namespace(kernel: &Kernel) -> String {
 
 fn head(kernel: &Kernel) -> String {
     let grid = kernel.blocks();
-    let element = match kernel.dtype {
-        DType::F32 => "F32",
-        DType::Bf16 => "BF16",
-        DType::F16 => "F16",
-        DType::F64 => "F64",
-        DType::I8 => "I8",
-        DType::U8 => "U8",
-        DType::I32 => "I32",
-        DType::U32 => "U32",
-        DType::I64 => "I64",
-        DType::U64 => "U64",
-    };
+    let element = kernel.dtype.name().to_uppercase();
     let op = match kernel.op {
         RedOp::Sum | RedOp::Avg | RedOp::PremulSum(_) => "Sum",
         RedOp::Prod => "Prod",

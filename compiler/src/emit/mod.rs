@@ -158,16 +158,7 @@ impl Cuda {
     /// rounding to bf16x2 or f16x2 needs 80, `multimem` 90 (PTX ISA, "Target ISA Notes" of `ld`, `st`, `cvt` and
     /// `multimem`).
     pub fn least_arch(&self) -> u32 {
-        match self.dtype {
-            _ if self.multicast => 90,
-            DType::Bf16 | DType::F16 => 80,
-            _ => 70,
-        }
-    }
-
-    /// Hash of the text: what identifies the kernel in the call hash.
-    pub fn hash(&self) -> u64 {
-        crate::kernel::abi::text_hash(&self.text)
+        self.dtype.least_arch().max(if self.multicast { 90 } else { 0 })
     }
 }
 

@@ -4,74 +4,33 @@ mod ranges;
 pub mod size;
 
 use crate::diagnostic::{Diagnostic, Loc};
-use std::fmt;
+use crate::names::table;
 
-/// How data and flags travel (kernels.md of the field: NCCL's names).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Protocol {
-    /// Vectors of data, then one release of a counter.
-    Simple,
-    /// 8-byte words, half data and half flag.
-    Ll,
-    /// 128-byte lines, 120 bytes of data and 8 of flag.
-    Ll128,
-}
-
-/// Who moves the data, and through what.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Transport {
-    /// The source's rank stores into the destination's buffer.
-    Put,
-    /// The destination's rank loads from the source's buffer.
-    Get,
-    /// Through FIFO slots of the peer, with credits.
-    Staged,
-    /// Through the switch's multicast address.
-    Multimem,
-    /// By bulk copies through shared memory.
-    Bulk,
-}
-
-impl Protocol {
-    /// Every protocol.
-    pub const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Ll, Protocol::Ll128];
-
-    /// The name users write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Protocol::Simple => "Simple",
-            Protocol::Ll => "LL",
-            Protocol::Ll128 => "LL128",
-        }
+table! {
+    /// How data and flags travel; the names are NCCL's.
+    pub enum Protocol {
+        /// Vectors of data, then one release of a counter.
+        Simple = "Simple",
+        /// Words of 8 bytes, half data and half flag.
+        Ll = "LL",
+        /// Lines of 128 bytes: 120 bytes of data and 8 of flag.
+        Ll128 = "LL128",
     }
 }
 
-impl Transport {
-    /// Every transport.
-    pub const ALL: [Transport; 5] =
-        [Transport::Put, Transport::Get, Transport::Staged, Transport::Multimem, Transport::Bulk];
-
-    /// The name users write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Transport::Put => "put",
-            Transport::Get => "get",
-            Transport::Staged => "staged",
-            Transport::Multimem => "multimem",
-            Transport::Bulk => "bulk",
-        }
-    }
-}
-
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+table! {
+    /// Who moves the data, and through what.
+    pub enum Transport {
+        /// The source's rank stores into the destination's buffer.
+        Put = "put",
+        /// The destination's rank loads from the source's buffer.
+        Get = "get",
+        /// Through FIFO slots of the peer, with credits.
+        Staged = "staged",
+        /// Through the switch's multicast address.
+        Multimem = "multimem",
+        /// By bulk copies through shared memory.
+        Bulk = "bulk",
     }
 }
 

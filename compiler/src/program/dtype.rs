@@ -1,89 +1,121 @@
 //! Element types and reduction operators of a call.
 
+use crate::names::{self, UnknownName, table};
 use std::fmt;
 use std::str::FromStr;
 
-/// The type of one element.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum DType {
-    /// IEEE binary32.
-    F32,
-    /// bfloat16; computed in f32, rounded once when stored.
-    Bf16,
-    /// IEEE binary16; computed in f32, rounded once when stored.
-    F16,
-    /// IEEE binary64.
-    F64,
-    /// 8 bits, two's complement; arithmetic wraps, as for all integers.
-    I8,
-    /// 8 bits without a sign.
-    U8,
-    /// 32 bits, two's complement.
-    I32,
-    /// 32 bits without a sign.
-    U32,
-    /// 64 bits, two's complement.
-    I64,
-    /// 64 bits without a sign.
-    U64,
+table! {
+    /// The type of one element.
+    pub enum DType: ElementRow {
+        /// IEEE binary32.
+        F32 = "f32" => ElementRow { bytes: 4, class: BINARY32, computed_in: DType::F32, arch: 70 },
+        /// bfloat16; computed in f32, rounded once when stored.
+        Bf16 = "bf16" => ElementRow { bytes: 2, class: BFLOAT16, computed_in: DType::F32, arch: 80 },
+        /// IEEE binary16; computed in f32, rounded once when stored.
+        F16 = "f16" => ElementRow { bytes: 2, class: BINARY16, computed_in: DType::F32, arch: 80 },
+        /// IEEE binary64.
+        F64 = "f64" => ElementRow { bytes: 8, class: BINARY64, computed_in: DType::F64, arch: 70 },
+        /// 8 bits, two's complement; arithmetic wraps, as for all integers.
+        I8 = "i8" => ElementRow { bytes: 1, class: Signed, computed_in: DType::I32, arch: 70 },
+        /// 8 bits without a sign.
+        U8 = "u8" => ElementRow { bytes: 1, class: Unsigned, computed_in: DType::U32, arch: 70 },
+        /// 32 bits, two's complement.
+        I32 = "i32" => ElementRow { bytes: 4, class: Signed, computed_in: DType::I32, arch: 70 },
+        /// 32 bits without a sign.
+        U32 = "u32" => ElementRow { bytes: 4, class: Unsigned, computed_in: DType::U32, arch: 70 },
+        /// 64 bits, two's complement.
+        I64 = "i64" => ElementRow { bytes: 8, class: Signed, computed_in: DType::I64, arch: 70 },
+        /// 64 bits without a sign.
+        U64 = "u64" => ElementRow { bytes: 8, class: Unsigned, computed_in: DType::U64, arch: 70 },
+    }
 }
 
+/// The columns of an element type.
+struct ElementRow {
+    /// Size of one element.
+    bytes: usize,
+    class: ElementClass,
+    /// The type that sums and products are computed in before they are stored.
+    computed_in: DType,
+    /// The least GPU architecture whose instructions compute with it: 80 for sm_80.
+    arch: u32,
+}
+
+/// The numbers of an element type.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ElementClass {
+    /// Floating-point numbers.
+    Float(FloatFormat),
+    /// Integers in two's complement; they wrap.
+    Signed,
+    /// Integers without a sign; they wrap.
+    Unsigned,
+}
+use ElementClass::{Signed, Unsigned};
+
+/// The precision and the range of a floating-point type.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FloatFormat {
+    /// Bits of the significand, with the hidden one.
+    pub significand: u32,
+    /// The smallest positive number.
+    pub smallest: f64,
+    /// The largest finite number.
+    pub largest: f64,
+}
+
+const BINARY32: ElementClass = ElementClass::Float(FloatFormat {
+    significand: 24,
+    smallest: f32::from_bits(1) as f64,
+    largest: f32::MAX as f64,
+});
+const BFLOAT16: ElementClass = ElementClass::Float(FloatFormat {
+    significand: 8,
+    smallest: f32::from_bits(0x0001_0000) as f64,
+    largest: f32::from_bits(0x7f7f_0000) as f64,
+});
+const BINARY16: ElementClass = ElementClass::Float(FloatFormat {
+    significand: 11,
+    smallest: f32::from_bits(0x3380_0000) as f64,
+    largest: 65504.0,
+});
+const BINARY64: ElementClass =
+    ElementClass::Float(FloatFormat { significand: 53, smallest: f64::from_bits(1), largest: f64::MAX });
+
 impl DType {
-    /// Every type, in the order help texts list them.
-    pub const ALL: [DType; 10] = [
-        DType::F32,
-        DType::Bf16,
-        DType::F16,
-        DType::F64,
-        DType::I8,
-        DType::U8,
-        DType::I32,
-        DType::U32,
-        DType::I64,
-        DType::U64,
-    ];
-
     /// Size of one element in bytes.
-    pub fn bytes(self) -> usize {
-        match self {
-            DType::I8 | DType::U8 => 1,
-            DType::Bf16 | DType::F16 => 2,
-            DType::F32 | DType::I32 | DType::U32 => 4,
-            DType::F64 | DType::I64 | DType::U64 => 8,
-        }
+    pub const fn bytes(self) -> usize {
+        self.row().bytes
     }
 
-    /// The name users write, as in `--dtype`.
-    pub fn name(self) -> &'static str {
-        match self {
-            DType::F32 => "f32",
-            DType::Bf16 => "bf16",
-            DType::F16 => "f16",
-            DType::F64 => "f64",
-            DType::I8 => "i8",
-            DType::U8 => "u8",
-            DType::I32 => "i32",
-            DType::U32 => "u32",
-            DType::I64 => "i64",
-            DType::U64 => "u64",
-        }
+    /// Its numbers.
+    pub const fn class(self) -> ElementClass {
+        self.row().class
     }
 
-    /// Whether sums round; the others wrap.
+    /// The type that sums and products are computed in before they are stored.
+    pub const fn computed_in(self) -> DType {
+        self.row().computed_in
+    }
+
+    /// The least GPU architecture whose instructions compute with it: 80 for sm_80.
+    pub const fn least_arch(self) -> u32 {
+        self.row().arch
+    }
+
+    /// Returns true if sums round; the others wrap.
     pub fn is_float(self) -> bool {
-        matches!(self, DType::F32 | DType::Bf16 | DType::F16 | DType::F64)
+        matches!(self.class(), ElementClass::Float(_))
     }
 
     /// Bits up to which every integer is exact: the significand's of floating-point types, all but the sign's of
     /// others.
     pub fn exact_bits(self) -> u32 {
-        match self {
-            DType::F32 => 24,
-            DType::Bf16 => 8,
-            DType::F16 => 11,
-            DType::F64 => 53,
-            integer if matches!(integer, DType::U8 | DType::U32 | DType::U64) => 8 * integer.bytes() as u32,
-            integer => 8 * integer.bytes() as u32 - 1,
+        let bits = 8 * self.bytes() as u32;
+        match self.class() {
+            ElementClass::Float(format) => format.significand,
+            ElementClass::Signed => bits - 1,
+            ElementClass::Unsigned => bits,
         }
     }
 }
@@ -144,44 +176,19 @@ impl RedOp {
     /// The factor as the kernel's argument, in the type that it computes with: f32 or f64 bits, or an integer.
     pub fn argument(self, dtype: DType) -> u64 {
         let RedOp::PremulSum(Scalar(factor)) = self else { return 0 };
-        match dtype {
-            DType::F32 | DType::Bf16 | DType::F16 => u64::from((factor as f32).to_bits()),
-            DType::F64 => factor.to_bits(),
-            DType::U8 | DType::U32 | DType::U64 => factor as u64,
-            DType::I8 | DType::I32 | DType::I64 => factor as i64 as u64,
+        match (dtype.class(), dtype.computed_in()) {
+            (ElementClass::Float(_), DType::F64) => factor.to_bits(),
+            (ElementClass::Float(_), _) => u64::from((factor as f32).to_bits()),
+            (ElementClass::Unsigned, _) => factor as u64,
+            (ElementClass::Signed, _) => factor as i64 as u64,
         }
     }
-}
-
-/// A name that is none of the known ones.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is no {what}; use one of {known}")]
-pub struct UnknownName {
-    /// What was given.
-    pub given: String,
-    /// What it should have been the name of.
-    pub what: &'static str,
-    /// The known names, separated by commas.
-    pub known: String,
-}
-
-fn by_name<T: Copy>(
-    given: &str,
-    what: &'static str,
-    all: &[T],
-    name: fn(T) -> &'static str,
-) -> Result<T, UnknownName> {
-    all.iter().copied().find(|&t| name(t) == given).ok_or_else(|| UnknownName {
-        given: given.to_owned(),
-        what,
-        known: all.iter().map(|&t| name(t)).collect::<Vec<_>>().join(", "),
-    })
 }
 
 impl FromStr for DType {
     type Err = UnknownName;
     fn from_str(s: &str) -> Result<Self, UnknownName> {
-        by_name(s, "element type", &DType::ALL, DType::name)
+        names::find(s, "element type", &DType::ALL, DType::name)
     }
 }
 
@@ -190,7 +197,7 @@ impl FromStr for RedOp {
     type Err = UnknownName;
     fn from_str(s: &str) -> Result<Self, UnknownName> {
         let (name, factor) = s.split_once(':').map_or((s, None), |(name, factor)| (name, Some(factor)));
-        let op = by_name(name, "reduction operator", &RedOp::ALL, RedOp::name)?;
+        let op = names::find(name, "reduction operator", &RedOp::ALL, RedOp::name)?;
         match (op, factor) {
             (op, None) => Ok(op),
             (RedOp::PremulSum(_), Some(factor)) => match factor.parse::<f64>() {
@@ -207,12 +214,6 @@ impl FromStr for RedOp {
                 known: format!("{name}; only premul_sum has a factor"),
             }),
         }
-    }
-}
-
-impl fmt::Display for DType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

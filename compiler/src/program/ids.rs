@@ -1,5 +1,6 @@
 //! The names of things: newtypes whose `Display` is their text form in every IR.
 
+use crate::names::table;
 use std::fmt;
 
 /// A participant of the collective, `0..RANKS`; one GPU. Text form `r3`.
@@ -19,31 +20,17 @@ pub struct Place {
     pub block: ThreadBlock,
 }
 
-/// A buffer every rank has one of. Text form: the name users write.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Buffer {
-    /// What the rank contributes; read-only for the collective.
-    Input,
-    /// What the rank receives.
-    Output,
-    /// Both in one, of an in-place collective.
-    Data,
-    /// Memory of the communicator for the length of a call; its chunks have the size of the largest chunk.
-    Scratch,
-}
-
-impl Buffer {
-    /// Every buffer, in text-form order.
-    pub const ALL: [Buffer; 4] = [Buffer::Input, Buffer::Output, Buffer::Data, Buffer::Scratch];
-
-    /// The name users write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Buffer::Input => "input",
-            Buffer::Output => "output",
-            Buffer::Data => "data",
-            Buffer::Scratch => "scratch",
-        }
+table! {
+    /// A buffer, of which every rank has one. Text form: the name users write.
+    pub enum Buffer {
+        /// What the rank contributes; read-only for the collective.
+        Input = "input",
+        /// What the rank receives.
+        Output = "output",
+        /// Both in one, of an in-place collective.
+        Data = "data",
+        /// Memory of the communicator for the length of a call; its chunks have the size of the largest chunk.
+        Scratch = "scratch",
     }
 }
 
@@ -112,12 +99,6 @@ impl fmt::Display for ThreadBlock {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.rank, self.block)
-    }
-}
-
-impl fmt::Display for Buffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -1,34 +1,36 @@
 //! The kinds of collective: what every chunk holds before, what it must hold after, and the arithmetic of sizes.
 
-use crate::program::dtype::{DType, UnknownName};
+use crate::names::{self, UnknownName, table};
+use crate::program::dtype::DType;
 use crate::program::ids::{Buffer, Location, Rank};
 use std::fmt;
 use std::str::FromStr;
 
-/// The kind of a collective, which fixes its buffers and its postcondition. With N ranks and C chunks, the sizes
-/// of one rank's input and output in chunks are given as `input -> output`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
-    /// Every rank gets the reduction over all ranks; C -> C.
-    AllReduce,
-    /// Every rank gets every rank's input; C -> N*C.
-    AllGather,
-    /// Rank r gets the reduction of everybody's unit r; N*C -> C.
-    ReduceScatter,
-    /// Every rank gets the root's input; C -> C, `input` exists at the root only.
-    Broadcast,
-    /// The root gets the reduction over all ranks; C -> C, `output` exists at the root only.
-    Reduce,
-    /// Rank r's unit s goes to rank s's unit r; N*C -> N*C.
-    AllToAll,
-    /// The root gets every rank's input; C -> N*C, `output` exists at the root only.
-    Gather,
-    /// Rank r gets the root's unit r; N*C -> C, `input` exists at the root only.
-    Scatter,
-    /// Every rank gets the input of the rank before it, rank 0 that of the last (as nccl-tests' sendrecv); C -> C.
-    SendRecv,
-    /// What the program's own `expect!` statements say; C -> C.
-    Custom,
+table! {
+    /// The kind of a collective, which fixes its buffers and its postcondition. With N ranks and C chunks, the sizes of
+    /// one rank's input and output in chunks are given as `input -> output`.
+    pub enum Kind {
+        /// Every rank gets the reduction over all ranks; C -> C.
+        AllReduce = "all_reduce",
+        /// Every rank gets every rank's input; C -> N*C.
+        AllGather = "all_gather",
+        /// Rank r gets the reduction of everybody's unit r; N*C -> C.
+        ReduceScatter = "reduce_scatter",
+        /// Every rank gets the root's input; C -> C, `input` exists at the root only.
+        Broadcast = "broadcast",
+        /// The root gets the reduction over all ranks; C -> C, `output` exists at the root only.
+        Reduce = "reduce",
+        /// Rank r's unit s goes to rank s's unit r; N*C -> N*C.
+        AllToAll = "all_to_all",
+        /// The root gets every rank's input; C -> N*C, `output` exists at the root only.
+        Gather = "gather",
+        /// Rank r gets the root's unit r; N*C -> C, `input` exists at the root only.
+        Scatter = "scatter",
+        /// Every rank gets the input of the rank before it, rank 0 that of the last (as nccl-tests' sendrecv); C -> C.
+        SendRecv = "send_recv",
+        /// What the program's own `expect!` statements say; C -> C.
+        Custom = "custom",
+    }
 }
 
 /// What an output chunk must hold at the end.
@@ -64,36 +66,6 @@ impl fmt::Display for Contribution {
 }
 
 impl Kind {
-    /// Every kind, in the order help texts list them.
-    pub const ALL: [Kind; 10] = [
-        Kind::AllReduce,
-        Kind::AllGather,
-        Kind::ReduceScatter,
-        Kind::Broadcast,
-        Kind::Reduce,
-        Kind::AllToAll,
-        Kind::Gather,
-        Kind::Scatter,
-        Kind::SendRecv,
-        Kind::Custom,
-    ];
-
-    /// The name users write.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::AllReduce => "all_reduce",
-            Kind::AllGather => "all_gather",
-            Kind::ReduceScatter => "reduce_scatter",
-            Kind::Broadcast => "broadcast",
-            Kind::Reduce => "reduce",
-            Kind::AllToAll => "all_to_all",
-            Kind::Gather => "gather",
-            Kind::Scatter => "scatter",
-            Kind::SendRecv => "send_recv",
-            Kind::Custom => "custom",
-        }
-    }
-
     /// Units (of `count` elements each) in one rank's input and output.
     pub fn units(self, ranks: u32) -> (u32, u32) {
         match self {
@@ -151,20 +123,10 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 impl FromStr for Kind {
     type Err = UnknownName;
     fn from_str(s: &str) -> Result<Self, UnknownName> {
-        Kind::ALL.into_iter().find(|k| k.name() == s).ok_or_else(|| UnknownName {
-            given: s.to_owned(),
-            what: "kind of collective",
-            known: Kind::ALL.map(Kind::name).join(", "),
-        })
+        names::find(s, "kind of collective", &Kind::ALL, Kind::name)
     }
 }
 

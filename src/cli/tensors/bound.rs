@@ -12,7 +12,7 @@
 //!
 //! The results are computed here in f64, whose own error is added to the bound.
 
-use quadrille_compiler::program::dtype::{DType, RedOp, Scalar};
+use quadrille_compiler::program::dtype::{DType, ElementClass, RedOp, Scalar};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::program::kind::{Contribution, Expected};
 use quadrille_runtime::data::{Message, decode};
@@ -38,12 +38,10 @@ struct Precision {
 impl Precision {
     fn of(dtype: DType) -> Precision {
         let roundoff = |bits: u32| (-f64::from(bits)).exp2();
-        let (smallest, largest) = match dtype {
-            DType::Bf16 => (f32::from_bits(0x0001_0000).into(), f32::from_bits(0x7f7f_0000).into()),
-            DType::F16 => (roundoff(24), 65504.0),
-            DType::F64 => (f64::from_bits(1), f64::MAX),
+        let (smallest, largest) = match dtype.class() {
+            ElementClass::Float(format) => (format.smallest, format.largest),
             // Integers do not come here.
-            _ => (f32::from_bits(1).into(), f32::MAX.into()),
+            ElementClass::Signed | ElementClass::Unsigned => (f64::from_bits(1), f64::MAX),
         };
         let own = roundoff(dtype.exact_bits());
         let single = roundoff(DType::F32.exact_bits());
@@ -78,7 +76,7 @@ impl Allowed {
             RedOp::Prod => Allowed::product(values, dtype),
             RedOp::Avg => Allowed::sum(values, dtype, 1.0).over(ranks, dtype),
             RedOp::PremulSum(Scalar(factor)) => {
-                let factor = if dtype == DType::F64 { factor } else { f64::from(factor as f32) };
+                let factor = if dtype.computed_in() == DType::F64 { factor } else { f64::from(factor as f32) };
                 Allowed::sum(values.map(|value| value * factor), dtype, 2.0)
             }
             RedOp::Sum | RedOp::Min | RedOp::Max => Allowed::sum(values, dtype, 0.0),
