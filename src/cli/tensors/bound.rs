@@ -76,7 +76,8 @@ impl Allowed {
             RedOp::Prod => Allowed::product(values, dtype),
             RedOp::Avg => Allowed::sum(values, dtype, 1.0).over(ranks, dtype),
             RedOp::PremulSum(Scalar(factor)) => {
-                let factor = if dtype.computed_in() == DType::F64 { factor } else { f64::from(factor as f32) };
+                let factor =
+                    if dtype.computed_in() == DType::F64 { factor } else { f64::from(factor as f32) };
                 Allowed::sum(values.map(|value| value * factor), dtype, 2.0)
             }
             RedOp::Sum | RedOp::Min | RedOp::Max => Allowed::sum(values, dtype, 0.0),
