@@ -11,7 +11,7 @@ use crate::options::{self, ScheduleOptions};
 use crate::program::dtype::{DType, RedOp};
 use crate::program::kind::Kind;
 use crate::program::transport;
-use crate::program::{Program, Setting};
+use crate::program::{Program, ProgramSetting};
 use crate::report::Report;
 use crate::schedule::Schedule;
 use crate::schedule::domain::{Domain, LARGEST_BLOCK_CAP, LARGEST_WORLD};
@@ -22,26 +22,26 @@ use crate::verify;
 use std::fmt;
 use std::sync::Arc;
 
-/// What yields the program: the evaluator over source text, the recorded body, or an imported plan.
+/// The source of a program: a body that the evaluator runs, or an imported plan.
 pub trait Evaluate: Send + Sync {
-    /// Runs the collective. All findings of the run at once.
-    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>>;
+    /// Makes the program for a setting, or returns all findings of the run at once.
+    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>>;
 
-    /// The schedule that carries the program out on a domain, where the source says which it is, with what was saved
-    /// against what it says; `None` where lowering makes one.
-    fn schedule(&self, setting: &Setting, program: &Program, domain: &Domain) -> Option<Planned> {
+    /// Returns the schedule that the source itself gives for a domain, with what was saved of it; `None` where lowering
+    /// makes the schedule.
+    fn schedule(&self, setting: &ProgramSetting, program: &Program, domain: &Domain) -> Option<Planned> {
         let _ = (setting, program, domain);
         None
     }
 
-    /// Why calls with an operator are refused, where the source itself says how it combines.
+    /// Returns why calls with an operator are refused, for sources that fix how they combine.
     fn refuses(&self, op: RedOp) -> Option<Diagnostic> {
         let _ = op;
         None
     }
 
-    /// What yields the program called in place, or out of place, where the source itself says that; `None` where it
-    /// follows from the program.
+    /// Returns the source of the program called in place, or out of place; `None` where that program follows from this
+    /// one.
     fn called(&self, in_place: bool) -> Option<Arc<dyn Evaluate>> {
         let _ = in_place;
         None
@@ -56,9 +56,9 @@ pub type Planned = Result<(Schedule, lower::Saved), Vec<Diagnostic>>;
 pub struct Param {
     /// Its name.
     pub name: String,
-    /// The values that are proved at every build, in the order listed; never empty. The first is the default.
+    /// The values that every build proves, in the order listed; never empty. The first is the default.
     pub values: Vec<i64>,
-    /// The value it has.
+    /// Its current value.
     pub value: i64,
 }
 
@@ -73,7 +73,7 @@ pub struct Collective {
     pub in_place: bool,
     /// The world sizes listed in the attribute, ascending; never empty for a collective that was parsed.
     pub ranks: Vec<u32>,
-    /// Whether other world sizes, and other values of parameters, are refused.
+    /// Refuses other world sizes, and other values of parameters, than those listed.
     pub only: bool,
     /// The root of a rooted kind; else 0.
     pub root: u32,
@@ -81,23 +81,23 @@ pub struct Collective {
     pub params: Vec<Param>,
     /// Its `#[schedule(..)]` attributes, in order.
     pub schedules: Vec<ScheduleOptions>,
-    /// The one of them that is used, where there is any.
+    /// The index of the one in use; 0 where there is none.
     pub chosen: usize,
     /// The text that locations point into.
     pub source: SourceFile,
-    /// Where the fn's name stands.
+    /// The location of the fn's name.
     pub name_loc: Loc,
-    /// What yields the program.
+    /// The source of its programs.
     pub evaluate: Arc<dyn Evaluate>,
 }
 
 impl Collective {
-    /// The collective with another root.
+    /// Returns the collective with another root.
     pub fn rooted(&self, root: u32) -> Collective {
         Collective { root, ..self.clone() }
     }
 
-    /// The collective with another value of a parameter.
+    /// Returns the collective with another value of a parameter.
     ///
     /// # Errors
     /// If it has no parameter of the name.
@@ -112,22 +112,22 @@ impl Collective {
         Ok(collective)
     }
 
-    /// The collective with the schedule that serves messages of `bytes` bytes (the larger of one rank's input and
-    /// output).
+    /// Returns the collective with the schedule that serves messages of `bytes` bytes: the larger of one rank's input and
+    /// output.
     pub fn for_message(&self, bytes: u64) -> Collective {
         let sizes = options::sizes(&self.schedules).unwrap_or_default();
         let chosen = sizes.iter().position(|sizes| sizes.contains(bytes)).unwrap_or(self.chosen);
         Collective { chosen, ..self.clone() }
     }
 
-    /// The collective with its `index`-th schedule.
+    /// Returns the collective with its `index`-th schedule in use.
     pub fn with_schedule(&self, index: usize) -> Collective {
         Collective { chosen: index, ..self.clone() }
     }
 
-    /// The collective as called in place, with one buffer, or out of place, with two. One that is written in place
-    /// runs out of place too; one written out of place has to be proved for one buffer, which
-    /// [`Collective::program`] does.
+    /// Returns the collective as called in place, with one buffer, or out of place, with two. One that is written in
+    /// place runs out of place too. One that is written out of place has to be proved for one buffer;
+    /// [`Collective::program`] does that.
     pub fn called(&self, in_place: bool) -> Collective {
         if in_place == self.in_place {
             return self.clone();
@@ -137,8 +137,8 @@ impl Collective {
         Collective { in_place, evaluate, ..self.clone() }
     }
 
-    /// The world that the collective is proved for where none is given: a full mesh, with room for as many thread
-    /// blocks as its schedules ask for.
+    /// Returns the domain that the collective is proved for where no world is given: a full mesh, with room for as many
+    /// thread blocks as its schedules ask for.
     pub fn domain(&self, ranks: u32) -> Domain {
         let domain = Domain::full_mesh(ranks);
         let asked = self.schedules.iter().filter_map(|options| options.blocks).map(|given| given.value);
@@ -146,27 +146,31 @@ impl Collective {
         Domain { block_cap, ..domain }
     }
 
-    /// The options of the schedule in use.
+    /// Returns the options of the schedule in use.
     pub fn options(&self) -> ScheduleOptions {
         self.schedules.get(self.chosen).cloned().unwrap_or_default()
     }
 
-    /// The setting for `ranks` ranks, with the root and the parameters that the collective has.
-    pub fn setting(&self, ranks: u32) -> Setting {
-        Setting { ranks, root: self.root, params: self.params.iter().map(|param| param.value).collect() }
+    /// Returns the setting for `ranks` ranks, with the collective's root and parameters.
+    pub fn setting(&self, ranks: u32) -> ProgramSetting {
+        ProgramSetting {
+            ranks,
+            root: self.root,
+            params: self.params.iter().map(|param| param.value).collect(),
+        }
     }
 
-    /// The program for `ranks` ranks, checked by stage 1.
+    /// Makes the program for `ranks` ranks and proves it by stage 1.
     pub fn program(&self, ranks: u32) -> Result<Program, Diagnostics> {
         self.evaluated(&self.setting(ranks)).map_err(|list| self.wrong(list))
     }
 
-    fn evaluated(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn evaluated(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         self.judged(setting).map(|(program, _)| program)
     }
 
-    /// The program, checked by stage 1, with what the proof rests on.
-    fn judged(&self, setting: &Setting) -> Result<(Program, Contents), Vec<Diagnostic>> {
+    /// Makes the program and proves it by stage 1. Returns it with the contents of its chunks.
+    fn judged(&self, setting: &ProgramSetting) -> Result<(Program, Contents), Vec<Diagnostic>> {
         let refused = self.refused(setting);
         if !refused.is_empty() {
             return Err(refused);
@@ -180,15 +184,15 @@ impl Collective {
         }
     }
 
-    /// Stage 1 for `ranks` ranks, and the report: bytes and hops against their bounds, the order of combination, memory.
+    /// Proves the program for `ranks` ranks by stage 1 and reports on it.
     pub fn report(&self, ranks: u32) -> Result<Report, Diagnostics> {
         let (program, contents) = self.judged(&self.setting(ranks)).map_err(|list| self.wrong(list))?;
         Ok(Report::of(&program, &contents, &self.options()))
     }
 
-    /// Why the collective does not run in a setting.
-    fn refused(&self, setting: &Setting) -> Vec<Diagnostic> {
-        let Setting { ranks, root, .. } = *setting;
+    /// Returns why the collective does not run in a setting; nothing where it does.
+    fn refused(&self, setting: &ProgramSetting) -> Vec<Diagnostic> {
+        let ProgramSetting { ranks, root, .. } = *setting;
         let refuse = |message: String, note: String| {
             Diagnostic::new(Check::Requirement, self.name_loc, message).note(note)
         };
@@ -216,12 +220,12 @@ impl Collective {
         list
     }
 
-    /// Lowers the program for a world and proves the schedule by stage 2, for operators that do not scale.
+    /// Lowers the program for a domain and proves the schedule by stage 2, for operators that do not scale.
     pub fn verified(&self, domain: &Domain) -> Result<Verified<Schedule>, Diagnostics> {
         self.prove(domain, RedOp::Sum).map(|(_, schedule)| schedule)
     }
 
-    /// What lowering saves on a world: waits that others imply, tasks that join others.
+    /// Counts what lowering saves on a domain: waits that others imply, tasks that join others.
     pub fn saved(&self, domain: &Domain) -> Result<lower::Saved, Diagnostics> {
         let options = self.options();
         let program = transport::place(self.program(domain.ranks)?, &options);
@@ -229,13 +233,13 @@ impl Collective {
         planned.map(|(_, saved)| saved).map_err(|list| self.wrong(list))
     }
 
-    /// The schedule of a program, unproved: the source's own, or what lowering makes.
+    /// Returns the schedule of a program, unproved: the source's own, or the one that lowering makes.
     fn planned(&self, program: &Program, domain: &Domain, options: &ScheduleOptions) -> Planned {
         let given = self.evaluate.schedule(&self.setting(domain.ranks), program, domain);
         given.unwrap_or_else(|| lower::planned(program, domain, options))
     }
 
-    /// The kernel of a world, element type and operator, proved to be the verified schedule.
+    /// Builds the kernel for a domain, element type and operator, and proves that it is the verified schedule.
     pub fn kernel(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Verified<Kernel>, Diagnostics> {
         self.kernel_in(domain, dtype, op, Widths::default())
     }
@@ -258,7 +262,7 @@ impl Collective {
         verify::kernel(kernel, &schedule).map_err(|list| self.wrong(list))
     }
 
-    /// The CUDA text of that kernel.
+    /// Emits the CUDA text of [`Collective::kernel`].
     pub fn cuda(&self, domain: &Domain, dtype: DType, op: RedOp) -> Result<Cuda, Diagnostics> {
         self.cuda_in(domain, dtype, op, Widths::default())
     }
@@ -289,13 +293,13 @@ impl Collective {
         Diagnostics { list, source: Some(self.source.clone()) }
     }
 
-    /// Stage 1 for every size of `sizes` with every combination of the parameters' values: one finding a check and
-    /// statement, shown for the largest failing size with the others named.
+    /// Proves the program by stage 1 for every size of `sizes` with every combination of the parameters' values. Returns
+    /// one finding for each check and statement, shown for the largest failing size with the others named.
     pub fn check(&self, sizes: &[u32]) -> Result<(), Diagnostics> {
         let mut failures = Vec::new();
         for &ranks in sizes {
             for params in self.combinations() {
-                let setting = Setting { ranks, root: self.root, params };
+                let setting = ProgramSetting { ranks, root: self.root, params };
                 if let Err(list) = self.evaluated(&setting) {
                     failures.push((ranks, list));
                 }
@@ -308,7 +312,7 @@ impl Collective {
         Err(self.wrong(list))
     }
 
-    /// Every combination of the parameters' listed values; one that is empty where there are no parameters.
+    /// Returns every combination of the parameters' listed values: a single empty one where there are no parameters.
     pub fn combinations(&self) -> Vec<Vec<i64>> {
         self.params.iter().fold(vec![Vec::new()], |before, param| {
             let with = |head: &Vec<i64>| {
@@ -320,11 +324,11 @@ impl Collective {
     }
 }
 
-/// The program as called the other way.
+/// The source of a program called the other way: in place for out of place, or the reverse.
 struct Otherwise(Arc<dyn Evaluate>);
 
 impl Evaluate for Otherwise {
-    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         let program = self.0.program(setting)?;
         verify::program(&program)?;
         if !program.shape.in_place && !program.shape.kind.has_in_place() {

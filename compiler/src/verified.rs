@@ -2,12 +2,13 @@
 
 use std::ops::Deref;
 
-/// A value that has passed its checks: a schedule stage 2, a kernel `rolled`. Only [`crate::verify`] makes one.
+/// A value that has passed its checks: a schedule that passed stage 2, or a kernel that passed `rolled`. Only
+/// [`crate::verify`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified<T>(T);
 
 impl<T> Verified<T> {
-    /// For the checks alone.
+    /// Marks a value as verified. Only checks call it.
     pub(crate) fn by_check(value: T) -> Verified<T> {
         Verified(value)
     }

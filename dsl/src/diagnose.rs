@@ -1,7 +1,7 @@
 //! Findings to rustc's errors: the only file that knows rustc.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, Position};
+use quadrille_compiler::diagnostic::{Check, Diagnostic, LineColumn, Loc};
 use quote::ToTokens;
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ impl Places {
     pub(crate) fn between(&mut self, first: Span, last: Span) -> Loc {
         let start = first.start();
         let end = last.end();
-        let position = |line: usize, column: usize| Position {
+        let position = |line: usize, column: usize| LineColumn {
             line: line as u32 + self.lines_before,
             column: column as u32,
         };

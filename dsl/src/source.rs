@@ -9,7 +9,7 @@ use proc_macro2::{LexError, TokenStream};
 use quadrille_compiler::collective::{Collective, Evaluate};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use quadrille_compiler::program::Program;
-use quadrille_compiler::program::Setting;
+use quadrille_compiler::program::ProgramSetting;
 use quote::ToTokens;
 use std::sync::Arc;
 use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStatic, ItemStruct, Meta};
@@ -160,7 +160,7 @@ struct Parsed {
 }
 
 impl Evaluate for Parsed {
-    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         eval::program(&self.definition, &self.source, setting)
     }
 }

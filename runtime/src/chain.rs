@@ -10,12 +10,12 @@ use crate::kernel::{Kernel, LoadTimes};
 use crate::launch::Call;
 use crate::run::{Batch, Job, Session, count};
 use quadrille_compiler::collective::{Collective, Evaluate};
-use quadrille_compiler::diagnostic::{Diagnostic, Loc, Position, SourceFile};
+use quadrille_compiler::diagnostic::{Diagnostic, LineColumn, Loc, SourceFile};
 use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
 use quadrille_compiler::options::How;
+use quadrille_compiler::program::ProgramSetting;
 use quadrille_compiler::program::RawSite;
 use quadrille_compiler::program::RawSlice;
-use quadrille_compiler::program::Setting;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_compiler::program::kind::{Kind, Shape};
@@ -200,7 +200,7 @@ pub(crate) const LOCAL_COPY: &str = "local copy";
 /// What stands in messages for what such a kernel does.
 const TEXT: &str = "the user's kernel before or after a call";
 const STATEMENT: Loc =
-    Loc { start: Position { line: 1, column: 0 }, end: Position { line: 1, column: TEXT.len() as u32 } };
+    Loc { start: LineColumn { line: 1, column: 0 }, end: LineColumn { line: 1, column: TEXT.len() as u32 } };
 
 fn source() -> SourceFile {
     SourceFile { path: LOCAL_COPY.into(), first_line: 1, text: format!("{TEXT}\n").into() }
@@ -209,7 +209,7 @@ fn source() -> SourceFile {
 struct LocalCopy;
 
 impl Evaluate for LocalCopy {
-    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         let shape = Shape::new(Kind::Custom, setting.ranks, 1);
         let mut recorder = Recorder::new(Header::new(LOCAL_COPY, shape, source(), STATEMENT));
         let statement = recorder.statement(STATEMENT, How::default());

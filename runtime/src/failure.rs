@@ -9,7 +9,7 @@ pub(crate) use explain::explain;
 use crate::driver::CudaError;
 use crate::launch::Signature;
 use quadrille_compiler::kernel::abi::StatusRecord;
-use quadrille_compiler::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
 use quadrille_vgpu::{AccessKind, Fault};
 use std::time::Duration;
@@ -144,7 +144,7 @@ pub enum Awaited {
         /// Which counter.
         kind: CounterKind,
         /// Who signals: a rank and its block.
-        from: Place,
+        from: BlockId,
     },
     /// A message or a credit of a peer.
     Fifo {

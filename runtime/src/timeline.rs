@@ -2,7 +2,7 @@
 
 use crate::kernel::Loaded;
 use quadrille_compiler::emit::Steps;
-use quadrille_compiler::program::ids::{Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
 use quadrille_vgpu::{LinkUse, Message, Picoseconds, SourceLine, Timing};
 use std::ffi::OsStr;
 use std::iter::successors;
@@ -117,7 +117,7 @@ impl Timeline {
                 steps[i - 1].end = steps[i].start;
             }
             let earlier = programs[..launch].iter().filter(|(other, _)| other == rank);
-            let Place { rank, block } = program.cuda.place(*rank, times.block[0]);
+            let BlockId { rank, block } = program.cuda.place(*rank, times.block[0]);
             timeline.blocks.push(BlockTimeline {
                 rank,
                 block,

@@ -49,7 +49,7 @@ pub(crate) struct RunOptions {
     /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
     /// [default: 1MiB, with --race-check 16KiB]
     #[arg(long, value_name = "SIZE")]
-    bytes: Option<size::Bytes>,
+    bytes: Option<size::ByteSize>,
     #[command(flatten)]
     element: Element,
     /// Where to run

@@ -37,7 +37,7 @@ pub(crate) struct SimArgs {
     setting: SettingOptions,
     /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
-    bytes: size::Bytes,
+    bytes: size::ByteSize,
     #[command(flatten)]
     element: Element,
     /// What the virtual clock charges for

@@ -2,7 +2,7 @@
 // file's text. Prints what differs; a line `agreed` counts the runs that were equal.
 
 use quadrille::Collective;
-use quadrille::compiler::program::Setting;
+use quadrille::compiler::program::ProgramSetting;
 use quadrille::compiler::diagnostic::Diagnostics;
 use quadrille::compiler::program::Program;
 
@@ -43,7 +43,7 @@ fn compare(path: &str, text: &str, compiled: Vec<Collective>, largest: u32) -> (
                 // Each size with another value of the parameters.
                 let all = c.combinations();
                 let params = all[ranks as usize % all.len()].clone();
-                let program = c.evaluate.program(&Setting { params, ..c.setting(ranks) });
+                let program = c.evaluate.program(&ProgramSetting { params, ..c.setting(ranks) });
                 // The file's text instead of the fn's alone.
                 program
                     .map(|program| Program { source: read.source.clone(), ..program })

@@ -1,5 +1,5 @@
-//! Findings: what is wrong, where, why, and what to do. One type for every stage; the macro, the command line and
-//! the library all show the same text.
+//! Findings: the problem, its location, the reason and the remedy. Every stage reports by one type, so the macro, the
+//! command line and the library show the same text.
 
 pub(crate) mod words;
 
@@ -60,25 +60,25 @@ impl Check {
     }
 }
 
-/// A position in a source file. Ordered as in the text.
+/// A point in a source file. Points are ordered as in the text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Position {
+pub struct LineColumn {
     /// Line, from 1.
     pub line: u32,
     /// Column in characters, from 0 (shown from 1).
     pub column: u32,
 }
 
-/// A stretch of a source file: what an error underlines.
+/// A stretch of a source file, which an error underlines.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Loc {
     /// First character.
-    pub start: Position,
+    pub start: LineColumn,
     /// One past the last character.
-    pub end: Position,
+    pub end: LineColumn,
 }
 
-impl fmt::Display for Position {
+impl fmt::Display for LineColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column + 1)
     }
@@ -103,13 +103,13 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// The byte range of `loc` in `text`; clamped to the text.
+    /// Returns the byte range of `loc` in `text`, clamped to the text.
     fn bytes(&self, loc: Loc) -> std::ops::Range<usize> {
         let start = self.offset(loc.start);
         start..self.offset(loc.end).max(start)
     }
 
-    fn offset(&self, at: Position) -> usize {
+    fn offset(&self, at: LineColumn) -> usize {
         let mut offset = 0;
         for (i, line) in self.text.split_inclusive('\n').enumerate() {
             if i as u32 + self.first_line == at.line {
@@ -121,38 +121,38 @@ impl SourceFile {
         self.text.len()
     }
 
-    /// Whether `loc` starts on a line of the text.
+    /// Returns true if `loc` starts on a line of the text.
     fn contains(&self, loc: Loc) -> bool {
         let lines = self.text.lines().count() as u32;
         (self.first_line..self.first_line.saturating_add(lines)).contains(&loc.start.line)
     }
 
-    /// The text that `loc` covers.
+    /// Returns the text that `loc` covers.
     pub fn slice(&self, loc: Loc) -> &str {
         &self.text[self.bytes(loc)]
     }
 }
 
-/// A problem: what, where, why, what to do.
+/// A finding: one problem, with its location, reason and remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// The check that found it.
     pub check: Check,
-    /// What it stands on; `None` for a schedule without a Rust source.
+    /// The text at fault; `None` for a schedule without a Rust source.
     pub loc: Option<Loc>,
-    /// One line: what is wrong, naming chunks and ranks. No full stop.
+    /// The problem in one line that names chunks and ranks, without a full stop.
     pub message: String,
-    /// For which world size and in which iteration, and how often; see [`Context`].
-    pub context: Option<Context>,
-    /// Why: further facts, one line each.
+    /// For which world size and in which iteration, and how often; see [`DiagnosticContext`].
+    pub context: Option<DiagnosticContext>,
+    /// Further facts that explain it, one line each.
     pub notes: Vec<String>,
-    /// What to do, only where it follows from the facts.
+    /// The remedy, only where it follows from the facts.
     pub help: Option<String>,
 }
 
-/// Where in the program's run a problem showed.
+/// The point of a program's run at which a problem showed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Context {
+pub struct DiagnosticContext {
     /// The world size shown: the largest failing one.
     pub ranks: u32,
     /// The values of the collective's parameters, as `k = 3`; empty where it has none.
@@ -161,12 +161,12 @@ pub struct Context {
     pub also: Vec<u32>,
     /// The values of the loop variables, as `c = 0, hop = 1`; empty outside loops.
     pub iteration: String,
-    /// How many more, as `55 more chunks likewise`; empty if none.
+    /// The number of further cases, as `55 more chunks likewise`; empty if there are none.
     pub more: String,
 }
 
 impl Diagnostic {
-    /// A finding with nothing but its place and message.
+    /// Makes a finding of a location and a message alone.
     pub fn new(check: Check, loc: impl Into<Option<Loc>>, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             check,
@@ -191,17 +191,17 @@ impl Diagnostic {
     }
 
     /// Sets the context.
-    pub fn context(mut self, context: Context) -> Diagnostic {
+    pub fn context(mut self, context: DiagnosticContext) -> Diagnostic {
         self.context = Some(context);
         self
     }
 
-    /// The message with its check's id.
+    /// Returns the message with its check's id.
     pub fn headline(&self) -> String {
         format!("{} [{}]", self.message, self.check)
     }
 
-    /// Everything as plain lines without the source: what a compiler error carries.
+    /// Returns all of it as plain lines without the source, for an error of rustc.
     pub fn plain(&self) -> String {
         let mut text = self.headline();
         let mut line = |label: &str, body: &str| {
@@ -222,7 +222,7 @@ impl Diagnostic {
     }
 }
 
-impl fmt::Display for Context {
+impl fmt::Display for DiagnosticContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "with RANKS = {}", self.ranks)?;
         if !self.params.is_empty() {
@@ -241,17 +241,17 @@ impl fmt::Display for Context {
     }
 }
 
-/// Findings and the text they point into: the error type of everything that checks.
+/// Findings and the text that they point into: the error type of all checks.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Diagnostics {
     /// The findings, in source order; not empty.
     pub list: Vec<Diagnostic>,
-    /// What they point into, where known.
+    /// The text that they point into, where known.
     pub source: Option<SourceFile>,
 }
 
 impl Diagnostics {
-    /// The findings as rustc would show them, a blank line between them.
+    /// Renders the findings as rustc shows its errors, with a blank line between them.
     pub fn render(&self, color: bool) -> String {
         let renderer = if color { Renderer::styled() } else { Renderer::plain() };
         let texts: Vec<_> =
@@ -272,7 +272,7 @@ fn render_one(diagnostic: &Diagnostic, source: Option<&SourceFile>, renderer: &R
                     .annotation(AnnotationKind::Primary.span(source.bytes(loc))),
             )
         } else {
-            let Position { line, column } = loc.start;
+            let LineColumn { line, column } = loc.start;
             group.element(Origin::path(&*source.path).line(line as usize).char_column(column as usize + 1))
         };
     }
@@ -294,7 +294,7 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// As `Display`: what a `main` that returns the error, and an `unwrap`, show.
+/// Same as `Display`, for a `main` that returns the error and for `unwrap`.
 impl fmt::Debug for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,6 +1,6 @@
 //! Wording that messages share.
 
-/// Parts of a list that are named before the rest is counted.
+/// The parts of a list that are named; the rest is counted.
 const NAMED: usize = 8;
 
 /// `1 chunk`, `8 chunks`.
@@ -44,7 +44,7 @@ pub(crate) fn inputs(ascending: &[u32], world: u32) -> String {
     format!("the input{plural} of {}", ranks(ascending, world))
 }
 
-/// `twice`, `3-fold`; a saturated count is said to be one.
+/// `twice`, `3-fold`. A saturated count is named as such.
 pub(crate) fn times(n: u64) -> String {
     match n {
         2 => "twice".to_owned(),

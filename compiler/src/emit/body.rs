@@ -10,7 +10,7 @@ use crate::kernel::{
 use crate::options::Protocol;
 use crate::program::Scaling;
 use crate::program::dtype::RedOp;
-use crate::program::ids::Place;
+use crate::program::ids::BlockId;
 use crate::schedule::CounterKind;
 
 /// The text, whose first line is line `first_line` of the whole, and the lines of its steps.
@@ -85,7 +85,7 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
 
 /// Which blocks a class has; of many the first and the last.
 fn blocks_of(class: &Class) -> String {
-    let names = |members: &[Place]| members.iter().map(Place::to_string).collect::<Vec<_>>().join(" ");
+    let names = |members: &[BlockId]| members.iter().map(BlockId::to_string).collect::<Vec<_>>().join(" ");
     match class.members.as_slice() {
         [first, second, .., last] if class.members.len() > 8 => {
             format!("{first} {second} .. {last}: {} blocks", class.members.len())

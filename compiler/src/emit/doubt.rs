@@ -81,7 +81,7 @@ mod tests {
     use crate::kernel::{Formula, Loop, Series};
     use crate::program::Scaling;
     use crate::program::dtype::{DType, RedOp};
-    use crate::program::ids::Place;
+    use crate::program::ids::BlockId;
     use crate::program::kind::{Kind, Shape};
 
     fn kernel(class: Class) -> Kernel {
@@ -122,7 +122,7 @@ mod tests {
         let [sync, signal, read] = [KernelAction::BlockSync, KernelAction::Signal(Vec::new()), reads]
             .map(|action| KernelStep { action, transfer: false, origins: Vec::new() });
         let pending = |steps: Vec<KernelStep>, loops: Vec<Loop>| -> Vec<bool> {
-            let class = Class { members: vec![Place::default()], links: Vec::new(), steps, loops };
+            let class = Class { members: vec![BlockId::default()], links: Vec::new(), steps, loops };
             Doubt::of(&kernel(class.clone()), &class).into_iter().map(|doubt| doubt.pending).collect()
         };
         let straight = vec![sync.clone(), signal.clone(), read.clone(), sync.clone()];

@@ -7,7 +7,7 @@ mod tables;
 
 use crate::kernel::Kernel;
 use crate::program::dtype::{DType, RedOp};
-use crate::program::ids::{Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use crate::verified::Verified;
 
 /// A file of device code: its name, its text, and which kernels need it.
@@ -122,7 +122,7 @@ impl Cuda {
     }
 
     /// A step of a block of the schedule, as a status record names it: what it is, and its first line.
-    pub fn step(&self, at: Place, step: u32) -> Option<(&str, u32)> {
+    pub fn step(&self, at: BlockId, step: u32) -> Option<(&str, u32)> {
         let class = *self.classes.get(at.rank.0 as usize)?.get(at.block.0 as usize)?;
         let carries_out = |steps: &Steps| steps.class == class && steps.indices().any(|index| index == step);
         let line = self.lines.iter().find(|line| line.steps.as_ref().is_some_and(carries_out))?;
@@ -138,10 +138,10 @@ impl Cuda {
     }
 
     /// Whose block number `block` of `rank`'s launch is.
-    pub fn place(&self, rank: Rank, block: u32) -> Place {
+    pub fn place(&self, rank: Rank, block: u32) -> BlockId {
         match (self.one_launch, self.of_each()) {
-            (true, each @ 1..) => Place { rank: Rank(block / each), block: ThreadBlock(block % each) },
-            _ => Place { rank, block: ThreadBlock(block) },
+            (true, each @ 1..) => BlockId { rank: Rank(block / each), block: ThreadBlock(block % each) },
+            _ => BlockId { rank, block: ThreadBlock(block) },
         }
     }
 

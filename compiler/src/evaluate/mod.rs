@@ -21,11 +21,11 @@ mod sizes;
 pub use movement::{Chunks, EveryRank, RanksOf, Sources};
 pub use sizes::Size;
 
-use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
+use crate::diagnostic::{Check, Diagnostic, DiagnosticContext, Loc, SourceFile};
 use crate::evaluate::record::{Header, Recorder};
 use crate::options::How;
+use crate::program::ProgramSetting;
 use crate::program::RawSite;
-use crate::program::Setting;
 use crate::program::kind::{Kind, Shape};
 use crate::program::{Program, TrailId, Trails};
 
@@ -86,7 +86,7 @@ pub struct Head<'a> {
 /// All findings of the run.
 pub fn run(
     head: &Head<'_>,
-    setting: &Setting,
+    setting: &ProgramSetting,
     size: impl Fn(Size, &mut Recording) -> Run<i64> + Send,
     body: impl FnOnce(&mut Recording) -> Run<()> + Send,
 ) -> Result<Program, Vec<Diagnostic>> {
@@ -111,7 +111,7 @@ pub fn run(
 
 fn run_here(
     head: &Head<'_>,
-    setting: &Setting,
+    setting: &ProgramSetting,
     size: impl Fn(Size, &mut Recording) -> Run<i64>,
     body: impl FnOnce(&mut Recording) -> Run<()>,
 ) -> Result<Program, Vec<Diagnostic>> {
@@ -174,7 +174,7 @@ pub struct Loop {
 }
 
 impl Recording {
-    fn new(head: &Head<'_>, setting: &Setting, shape: Shape) -> Recording {
+    fn new(head: &Head<'_>, setting: &ProgramSetting, shape: Shape) -> Recording {
         let params = head.params.iter().map(|&name| name.to_owned()).zip(setting.params.iter().copied());
         let recorder = Recorder::new(Header {
             params: params.collect(),
@@ -396,7 +396,7 @@ impl Recording {
     fn finding(&mut self, check: Check, message: String) -> Diagnostic {
         let trail = self.trail();
         let iteration = self.recorder.trails().describe(trail);
-        let context = Context { iteration, ..self.recorder.context() };
+        let context = DiagnosticContext { iteration, ..self.recorder.context() };
         let finding = Diagnostic::new(check, self.loc, message).context(context);
         match self.calls.last() {
             Some(call) => finding.note(format!("called at {call}")),

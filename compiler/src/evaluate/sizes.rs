@@ -2,7 +2,7 @@
 
 use super::{Head, Recording, Run, Stop};
 use crate::diagnostic::Check;
-use crate::program::Setting;
+use crate::program::ProgramSetting;
 use crate::program::ids::{Buffer, Rank};
 use crate::program::kind::Shape;
 
@@ -37,7 +37,7 @@ impl Size {
 /// The shape in a setting, its sizes as `size` yields them.
 pub(super) fn shape(
     head: &Head<'_>,
-    setting: &Setting,
+    setting: &ProgramSetting,
     size: impl Fn(Size, &mut Recording) -> Run<i64>,
 ) -> Run<Shape> {
     let mut shape = Shape {

@@ -16,11 +16,11 @@ use super::arithmetic::{Binary, IntType, Unary};
 use super::steps::Steps;
 use super::{Attributes, Chunks, Head, Loop, RanksOf, Recording, Run, Size, Sources, Stop, run};
 use crate::collective::{Collective, Evaluate, Param};
-use crate::diagnostic::{Check, Diagnostic, Loc, Position, SourceFile};
+use crate::diagnostic::{Check, Diagnostic, LineColumn, Loc, SourceFile};
 use crate::options::{Given, How, ScheduleOptions};
 use crate::program::Program;
+use crate::program::ProgramSetting;
 use crate::program::RawSite;
-use crate::program::Setting;
 use crate::program::ids::Buffer;
 use crate::program::kind::Kind;
 use std::cell::RefCell;
@@ -100,7 +100,7 @@ struct Compiled {
 }
 
 impl Evaluate for Compiled {
-    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         let body = &self.body;
         let params: Vec<&str> = body.params.iter().map(|(name, _)| *name).collect();
         let head = Head {
@@ -138,7 +138,7 @@ pub const fn given<T: Copy>(value: T, place: Place) -> Option<Given<T>> {
 
 /// A place as locations are kept.
 pub const fn loc([line, column, end_line, end_column]: Place) -> Loc {
-    Loc { start: Position { line, column }, end: Position { line: end_line, column: end_column } }
+    Loc { start: LineColumn { line, column }, end: LineColumn { line: end_line, column: end_column } }
 }
 
 /// What a compiled body records on. Shared, so that a call can stand among the arguments of another.

@@ -1,6 +1,6 @@
 //! Byte offsets of a file as lines and columns.
 
-use crate::diagnostic::{Loc, Position};
+use crate::diagnostic::{LineColumn, Loc};
 use std::ops::Range;
 
 /// Byte offsets as positions.
@@ -37,10 +37,10 @@ impl<'t> Lines<'t> {
         self.marks[at / MARK] + characters(&self.text.as_bytes()[at / MARK * MARK..at])
     }
 
-    fn position(&self, at: usize) -> Position {
+    fn position(&self, at: usize) -> LineColumn {
         let line = self.starts.partition_point(|&start| start <= at).max(1);
         let column = self.before(at) - self.before(self.starts[line - 1]);
-        Position { line: line as u32, column: column as u32 }
+        LineColumn { line: line as u32, column: column as u32 }
     }
 
     pub(super) fn loc(&self, range: Range<usize>) -> Loc {

@@ -4,7 +4,7 @@
 use crate::kernel::widths::Widths;
 use crate::options::Protocol;
 use crate::program::dtype::{DType, RedOp};
-use crate::program::ids::{Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use crate::schedule::{CounterKind, FIFOS, SLOTS};
 use std::hash::Hasher;
 
@@ -175,7 +175,7 @@ impl CounterLayout {
     /// Index in a part: of the word about `peer` for this rank's `own` block. A data counter has a word a pair of
     /// blocks, a start counter (always from block 0) a word a waiting block. Messages and credits have a word a FIFO, whose
     /// number stands for the peer's block, and no block of their own.
-    pub fn word(&self, kind: CounterKind, peer: Place, own: ThreadBlock, part: CounterPart) -> u64 {
+    pub fn word(&self, kind: CounterKind, peer: BlockId, own: ThreadBlock, part: CounterPart) -> u64 {
         let cap = u64::from(self.block_cap);
         let rank = u64::from(peer.rank.0);
         let (peer, own) = (u64::from(peer.block.0), u64::from(own.0));
@@ -205,7 +205,7 @@ impl CounterLayout {
     /// What a byte offset in the region holds: part, kind, peer and own block; `None` past the end. Start words that
     /// are flags or expectations have peer block 0, those that count what was sent have own block 0; for messages and
     /// credits see [`CounterLayout::word`].
-    pub fn describe(&self, offset: u64) -> Option<(CounterPart, CounterKind, Place, ThreadBlock)> {
+    pub fn describe(&self, offset: u64) -> Option<(CounterPart, CounterKind, BlockId, ThreadBlock)> {
         let (words, cap, starts) = (self.words(), u64::from(self.block_cap), self.starts());
         let index = offset / 8;
         let part = match index / words {
@@ -216,7 +216,7 @@ impl CounterLayout {
         };
         let index = index % words;
         let place =
-            |rank: u64, block: u64| Place { rank: Rank(rank as u32), block: ThreadBlock(block as u32) };
+            |rank: u64, block: u64| BlockId { rank: Rank(rank as u32), block: ThreadBlock(block as u32) };
         Some(if let Some(index) = index.checked_sub(self.of_blocks()) {
             let (ranks, fifos) = (u64::from(self.ranks), u64::from(FIFOS));
             let kind = match index / (ranks * fifos) {
@@ -365,7 +365,7 @@ mod tests {
             let mut seen = std::collections::HashSet::new();
             for rank in 0..3 {
                 for peer in 0..4 {
-                    let peer = Place { rank: Rank(rank), block: ThreadBlock(peer) };
+                    let peer = BlockId { rank: Rank(rank), block: ThreadBlock(peer) };
                     for own in 0..4 {
                         let word = layout.word(CounterKind::Data, peer, ThreadBlock(own), part);
                         assert!(word < layout.words() && seen.insert(word));
@@ -373,7 +373,7 @@ mod tests {
                 }
                 for block in 0..4 {
                     let (peer, own) = if part == CounterPart::Sent { (block, 0) } else { (0, block) };
-                    let peer = Place { rank: Rank(rank), block: ThreadBlock(peer) };
+                    let peer = BlockId { rank: Rank(rank), block: ThreadBlock(peer) };
                     let word = layout.word(CounterKind::Start, peer, ThreadBlock(own), part);
                     assert!(word < layout.words() && seen.insert(word));
                     let offset = 8 * (word + layout.words() * part as u64);
@@ -385,7 +385,7 @@ mod tests {
                 let credits = Protocol::ALL.map(CounterKind::Credit);
                 for kind in credits.into_iter().chain([CounterKind::Message]) {
                     for fifo in (0..FIFOS).map(ThreadBlock) {
-                        let peer = Place { rank: Rank(rank), block: fifo };
+                        let peer = BlockId { rank: Rank(rank), block: fifo };
                         let word = layout.word(kind, peer, ThreadBlock(3), part);
                         assert!(word < layout.words() && seen.insert(word));
                         let offset = 8 * (word + layout.words() * part as u64);

@@ -3,7 +3,7 @@
 use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Operand, Origin, Series, roll};
 use crate::options::Protocol;
 use crate::program::Scaling;
-use crate::program::ids::{Buffer, Place};
+use crate::program::ids::{BlockId, Buffer};
 use crate::program::{Program, StatementId};
 use crate::schedule::CounterKind;
 use crate::schedule::{self, Action, Block, Counter, Fifos, Schedule, Step, sizing};
@@ -33,7 +33,7 @@ enum OperandShape {
 
 /// A block with its counters numbered in the order of first use.
 struct Candidate<'a> {
-    place: Place,
+    place: BlockId,
     block: &'a Block,
     links: Vec<Counter>,
 }
@@ -63,7 +63,7 @@ fn hash(signature: &Signature) -> u64 {
     BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(signature)
 }
 
-fn signature<'a>(place: Place, block: &'a Block, program: &Program) -> (Signature, Candidate<'a>) {
+fn signature<'a>(place: BlockId, block: &'a Block, program: &Program) -> (Signature, Candidate<'a>) {
     let mut links: Vec<Counter> = Vec::new();
     let mut sent: FxHashMap<usize, u32> = FxHashMap::default();
     let mut steps = Vec::new();
@@ -142,7 +142,7 @@ fn class(
     program: &Program,
 ) -> Class {
     let shape = schedule.shape;
-    let places: Vec<Place> = members.iter().map(|m| m.place).collect();
+    let places: Vec<BlockId> = members.iter().map(|m| m.place).collect();
     let fit = |unit: u32, value: &dyn Fn(&Candidate<'_>) -> u32| {
         let values: Vec<u32> = members.iter().map(value).collect();
         Formula::fit(shape.ranks, &places, &values, unit)

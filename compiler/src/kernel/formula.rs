@@ -1,6 +1,6 @@
 //! Operands as formulas over RANK, BLOCK and the index of a link or iteration.
 
-use crate::program::ids::Place;
+use crate::program::ids::BlockId;
 
 /// A number that depends on the member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum Formula {
 
 impl Formula {
     /// The value for a member of a class and the index of a link or iteration.
-    pub fn evaluate(&self, ranks: u32, member: usize, at: Place, i: u32) -> u32 {
+    pub fn evaluate(&self, ranks: u32, member: usize, at: BlockId, i: u32) -> u32 {
         match self {
             Formula::Modular { rank, block, index, add, scale, offset } => {
                 let term = |a: u32, b: u32| u64::from(a) * u64::from(b);
@@ -63,7 +63,7 @@ impl Formula {
 
     /// The formula for the values of a class's members, without an index. `unit` is C where the values are chunk
     /// indices, so that unit and position may be told apart; else 1.
-    pub(super) fn fit(ranks: u32, members: &[Place], values: &[u32], unit: u32) -> Formula {
+    pub(super) fn fit(ranks: u32, members: &[BlockId], values: &[u32], unit: u32) -> Formula {
         let Some(&first) = values.first() else { return Formula::Constant { value: 0, index: 0 } };
         if values.iter().all(|&v| v == first) {
             return Formula::Constant { value: first, index: 0 };
@@ -172,17 +172,17 @@ pub(crate) fn table_index(each: u32) -> String {
     if each > 1 { format!("MEMBER * {each} + I") } else { "MEMBER".to_owned() }
 }
 
-fn follows_block(members: &[Place], values: &[u32], add: i64) -> bool {
+fn follows_block(members: &[BlockId], values: &[u32], add: i64) -> bool {
     members.iter().zip(values).all(|(m, &v)| i64::from(m.block.0) + add == i64::from(v))
 }
 
 /// A modular formula through all values. Coefficients are read off neighbouring members where there are any, else
 /// small ones are tried.
-fn fit_modular(ranks: u32, members: &[Place], values: &[u32], scale: u32, offset: u32) -> Option<Formula> {
+fn fit_modular(ranks: u32, members: &[BlockId], values: &[u32], scale: u32, offset: u32) -> Option<Formula> {
     if values.iter().any(|&v| v >= ranks) {
         return None;
     }
-    let slope = |apart: fn(&Place, &Place) -> bool| {
+    let slope = |apart: fn(&BlockId, &BlockId) -> bool| {
         let pair = |i: usize| {
             let other = members.iter().position(|m| apart(&members[i], m))?;
             Some((values[other] + ranks - values[i]) % ranks)
@@ -195,7 +195,7 @@ fn fit_modular(ranks: u32, members: &[Place], values: &[u32], scale: u32, offset
     let choices = |known: Option<u32>| known.map_or(few.to_vec(), |k| vec![k]);
     for rank in choices(by_rank) {
         for block in choices(by_block) {
-            let at = |m: &Place| (rank * m.rank.0 + block * m.block.0) % ranks;
+            let at = |m: &BlockId| (rank * m.rank.0 + block * m.block.0) % ranks;
             let add = (values[0] + ranks - at(&members[0])) % ranks;
             if members.iter().zip(values).all(|(m, &v)| (at(m) + add) % ranks == v) {
                 return Some(Formula::Modular { rank, block, index: 0, add, scale, offset });

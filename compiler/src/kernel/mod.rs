@@ -40,7 +40,7 @@ use crate::options::Protocol;
 use crate::options::ScheduleOptions;
 use crate::program::Scaling;
 use crate::program::dtype::{DType, RedOp};
-use crate::program::ids::{Buffer, Place};
+use crate::program::ids::{BlockId, Buffer};
 use crate::program::kind::Shape;
 use crate::program::{OpId, Program, StatementId};
 use crate::schedule::CounterKind;
@@ -92,7 +92,7 @@ pub struct Kernel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// The blocks, ascending; a member's index selects from tables.
-    pub members: Vec<Place>,
+    pub members: Vec<BlockId>,
     /// The counters that a member signals or waits for.
     pub links: Vec<Links>,
     /// What a member does, in order.
@@ -338,7 +338,7 @@ impl Kernel {
     /// Whether a block touches a peer's user buffer, or all of them through the switch: then all ranks map each other's.
     pub fn reaches_peers(&self) -> bool {
         let ranks = self.shape.ranks;
-        let remote = |member: usize, at: Place, times: u32, operand: &Operand| match operand {
+        let remote = |member: usize, at: BlockId, times: u32, operand: &Operand| match operand {
             Operand::Memory { buffer: Buffer::Scratch, .. } | Operand::Message { .. } => false,
             Operand::Memory { rank, .. } => {
                 (0..times).any(|i| rank.evaluate(ranks, member, at, i) != at.rank.0)

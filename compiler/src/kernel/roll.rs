@@ -9,7 +9,7 @@ use super::{Class, Formula, KernelAction, KernelStep, LinkRun, Loop, Operand, Se
 use crate::options::Protocol;
 use crate::program::Scaling;
 use crate::program::StatementId;
-use crate::program::ids::{Buffer, Place};
+use crate::program::ids::{BlockId, Buffer};
 use crate::schedule::CounterKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -99,7 +99,7 @@ struct Roller<'k> {
     steps: &'k [KernelStep],
     /// The number of each step's shape.
     shapes: Vec<u32>,
-    members: &'k [Place],
+    members: &'k [BlockId],
     ranks: u32,
 }
 

@@ -1,9 +1,9 @@
 //! What one block of one rank does, read back from the kernel: the basis of the check `rolled`.
 
 use super::{Class, End, Kernel, KernelAction, LinkRun, Operand};
-use crate::program::ids::{Place, Rank, Slice, ThreadBlock};
+use crate::program::ids::{BlockId, Rank, Slice, ThreadBlock};
 use crate::schedule::CounterKind;
-use crate::schedule::{self, Action, Arrival, Connection, Counter, Message, Multicast};
+use crate::schedule::{self, Action, Arrival, Connection, Counter, FifoMessage, Multicast};
 use rustc_hash::FxHashMap;
 
 /// A block as the kernel has it.
@@ -23,19 +23,19 @@ pub struct Unrolled {
 
 impl Kernel {
     /// The class of a block and its index among the members.
-    pub fn member(&self, at: Place) -> Option<(&Class, usize)> {
+    pub fn member(&self, at: BlockId) -> Option<(&Class, usize)> {
         self.classes.iter().find_map(|class| class.members.binary_search(&at).ok().map(|i| (class, i)))
     }
 
     /// Unrolls the kernel for one block of one rank; `None` if no class has it, or its loops or links are not there.
-    pub fn unroll(&self, at: Place) -> Option<Unrolled> {
+    pub fn unroll(&self, at: BlockId) -> Option<Unrolled> {
         let (class, member) = self.member(at)?;
         let ranks = self.shape.ranks;
         let mut links: Vec<(Counter, End, u32)> = Vec::new();
         let mut fifos = Vec::new();
         for group in &class.links {
             for i in 0..group.count {
-                let peer = Place {
+                let peer = BlockId {
                     rank: Rank(group.rank.evaluate(ranks, member, at, i)),
                     block: ThreadBlock(group.block.evaluate(ranks, member, at, i)),
                 };
@@ -77,7 +77,7 @@ impl Kernel {
                     let credit = links.get(link.index(i)? as usize)?.0;
                     let connection = credit.connection()?;
                     let knows_fifo = credit.kind == CounterKind::Credit(*protocol);
-                    let message = Message { connection, number: number.index(i)? };
+                    let message = FifoMessage { connection, number: number.index(i)? };
                     knows_fifo.then_some(schedule::Operand::Message(message))
                 }
             };

@@ -6,9 +6,9 @@ use super::order::{Wire, loads, wire};
 use super::synchronize::Synchronization;
 use crate::options::Protocol;
 use crate::program::Program;
-use crate::program::ids::{Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use crate::schedule::{
-    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Operand, Schedule, Step, lines,
+    Action, Arrival, Block, Connection, Counter, CounterKind, FifoMessage, Operand, Schedule, Step, lines,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -38,11 +38,11 @@ pub(super) fn arrange(
         .map(|(&count, rank)| (0..count).map(|_| Writer::new(Rank(rank), ranks)).collect())
         .collect();
     for (rank, waiters) in (0..).map(Rank).zip(&sync.starts) {
-        let writer = Place { rank, block: ThreadBlock(0) };
+        let writer = BlockId { rank, block: ThreadBlock(0) };
         let starts = waiters.iter().map(|&waiter| Counter { kind: CounterKind::Start, writer, waiter });
         blocks[rank.0 as usize][0].signal(starts.collect());
     }
-    let data = |task: u32, waiter: Place| {
+    let data = |task: u32, waiter: BlockId| {
         let writer = placement.place[task as usize];
         let counter = Counter { kind: CounterKind::Data, writer, waiter };
         Arrival { counter, value: values[&(task, waiter)] as i32 }
@@ -54,7 +54,7 @@ pub(super) fn arrange(
         let starts = waits.starts.iter().map(|&rank| Arrival {
             counter: Counter {
                 kind: CounterKind::Start,
-                writer: Place { rank, block: ThreadBlock(0) },
+                writer: BlockId { rank, block: ThreadBlock(0) },
                 waiter: place,
             },
             value: 1,
@@ -91,7 +91,7 @@ pub(super) fn arrange(
             .into_iter()
             .zip(0..)
             .map(|(writer, block)| {
-                let place = Place { rank: Rank(rank), block: ThreadBlock(block) };
+                let place = BlockId { rank: Rank(rank), block: ThreadBlock(block) };
                 let mut own: Vec<_> = writer.started.iter().map(|&counter| (counter, 1)).collect();
                 own.extend(expects.get(&place).into_iter().flatten().copied());
                 own.sort_unstable();
@@ -105,8 +105,8 @@ pub(super) fn arrange(
 }
 
 /// The value of each signal: which one of its counter it is, in the writing block's order, from 1.
-fn number_signals(placement: &Placement, sync: &Synchronization) -> FxHashMap<(u32, Place), u32> {
-    let mut counts: FxHashMap<(Place, Place), u32> = FxHashMap::default();
+fn number_signals(placement: &Placement, sync: &Synchronization) -> FxHashMap<(u32, BlockId), u32> {
+    let mut counts: FxHashMap<(BlockId, BlockId), u32> = FxHashMap::default();
     let mut values = FxHashMap::default();
     for &task in &placement.order {
         for &waiter in &sync.signals[task as usize] {
@@ -120,15 +120,15 @@ fn number_signals(placement: &Placement, sync: &Synchronization) -> FxHashMap<(u
 
 /// For each waiting block its data counters with their number of signals.
 fn expectations(
-    values: &FxHashMap<(u32, Place), u32>,
+    values: &FxHashMap<(u32, BlockId), u32>,
     placement: &Placement,
-) -> FxHashMap<Place, Vec<(Counter, u32)>> {
-    let mut most: FxHashMap<(Place, Place), u32> = FxHashMap::default();
+) -> FxHashMap<BlockId, Vec<(Counter, u32)>> {
+    let mut most: FxHashMap<(BlockId, BlockId), u32> = FxHashMap::default();
     for (&(task, waiter), &value) in values {
         let total = most.entry((waiter, placement.place[task as usize])).or_default();
         *total = value.max(*total);
     }
-    let mut expects: FxHashMap<Place, Vec<(Counter, u32)>> = FxHashMap::default();
+    let mut expects: FxHashMap<BlockId, Vec<(Counter, u32)>> = FxHashMap::default();
     for ((waiter, writer), total) in most {
         let counter = Counter { kind: CounterKind::Data, writer, waiter };
         expects.entry(waiter).or_default().push((counter, total));
@@ -204,7 +204,7 @@ impl<'a> Fifos<'a> {
         match end {
             End::Memory(slice) => Operand::Memory(*slice),
             End::Multicast(multicast) => Operand::Multicast(*multicast),
-            End::Message(message) => Operand::Message(Message {
+            End::Message(message) => Operand::Message(FifoMessage {
                 connection: Fifos::connection(self.wire(*message)),
                 number: self.number[*message as usize],
             }),
@@ -304,7 +304,7 @@ impl Writer {
     }
 
     /// Peers are named starting from the next rank, so that the lists of all ranks look alike.
-    fn distance(&self, peer: Place) -> (u32, ThreadBlock) {
+    fn distance(&self, peer: BlockId) -> (u32, ThreadBlock) {
         ((peer.rank.0 + self.ranks - self.rank.0) % self.ranks, peer.block)
     }
 

@@ -5,7 +5,7 @@ use super::divide::{End, Tasks};
 use super::roles;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Program;
-use crate::program::ids::{Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 /// Where and when each task runs.
 pub(super) struct Placement {
     /// The block of each task, by number.
-    pub(super) place: Vec<Place>,
+    pub(super) place: Vec<BlockId>,
     /// All tasks by (depth, role, program order): a linear extension of the dependences, and each block's own order.
     pub(super) order: Vec<u32>,
     /// Blocks of each rank, at least 1.
@@ -55,7 +55,7 @@ pub(super) fn assign(
     for (at, &task) in (0..).zip(&order) {
         position[task as usize] = at;
     }
-    let mut place = vec![Place { rank: Rank(0), block: ThreadBlock(0) }; n];
+    let mut place = vec![BlockId { rank: Rank(0), block: ThreadBlock(0) }; n];
     let mut blocks = vec![1u32; program.shape.ranks as usize];
     let mut level: Vec<Vec<u32>> = vec![Vec::new(); blocks.len()];
     let channels = Channels::new(program, tasks, cap)?;
@@ -142,7 +142,7 @@ fn place_level(
     rank: Rank,
     (graph, tasks, channels): (&Graph, &Tasks, &Channels),
     (idle, position): (&[bool], &[u32]),
-    place: &mut [Place],
+    place: &mut [BlockId],
 ) {
     let mut taken = vec![false; channels.cap as usize];
     let mut rest = Vec::new();
@@ -159,7 +159,7 @@ fn place_level(
         match site(task).block.or(preferred) {
             Some(block) => {
                 taken[block.0 as usize] = true;
-                place[task as usize] = Place { rank, block };
+                place[task as usize] = BlockId { rank, block };
             }
             None => rest.push(task),
         }
@@ -179,6 +179,6 @@ fn place_level(
         });
         let block = block.unwrap_or(0);
         taken[block as usize] = true;
-        place[task as usize] = Place { rank, block: ThreadBlock(block) };
+        place[task as usize] = BlockId { rank, block: ThreadBlock(block) };
     }
 }

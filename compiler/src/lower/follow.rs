@@ -8,7 +8,7 @@ use super::{Saved, too_many_ends, too_many_fifos};
 use crate::diagnostic::Diagnostic;
 use crate::options::Protocol;
 use crate::program::Program;
-use crate::program::ids::Place;
+use crate::program::ids::BlockId;
 use crate::schedule::Schedule;
 use crate::schedule::domain::Domain;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     /// in which they are stored.
     pub(crate) tasks: Tasks,
     /// The block of each task.
-    pub(crate) place: Vec<Place>,
+    pub(crate) place: Vec<BlockId>,
     /// The tasks of other blocks of the same rank that each task waits for.
     pub(crate) after: Vec<Vec<u32>>,
     /// Blocks of each rank, at least 1.
@@ -54,7 +54,7 @@ pub(crate) fn follow(
         implied: 0,
     };
     // Of each pair of blocks the latest task of the second that the first has waited for.
-    let mut known: FxHashMap<(Place, Place), u32> = FxHashMap::default();
+    let mut known: FxHashMap<(BlockId, BlockId), u32> = FxHashMap::default();
     for (task, waits) in sync.before.iter_mut().enumerate() {
         for &before in &after[task] {
             sync.dependences += 1;

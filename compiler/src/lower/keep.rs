@@ -10,7 +10,7 @@ use super::synchronize::synchronize;
 use super::{Saved, too_many_ends, too_many_fifos};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Program;
-use crate::program::ids::Place;
+use crate::program::ids::BlockId;
 use crate::schedule::SLOTS;
 use crate::schedule::Schedule;
 use crate::schedule::domain::Domain;
@@ -23,7 +23,7 @@ pub(crate) struct Kept {
     /// The tasks, in an order in which they can run; those without ends only wait or signal.
     pub(crate) tasks: Tasks,
     /// The block of each task.
-    pub(crate) place: Vec<Place>,
+    pub(crate) place: Vec<BlockId>,
     /// Tasks that go through the switch, where it can and the world has one.
     pub(crate) switched: Vec<bool>,
     /// Tasks of different blocks, the second of which waits for the first.

@@ -6,7 +6,7 @@ use super::divide::{End, Tasks};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::options::Protocol;
 use crate::program::Program;
-use crate::program::ids::Place;
+use crate::program::ids::BlockId;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A connection while its blocks have not all been numbered.
-pub(super) type Wire = (Protocol, Place, Place);
+pub(super) type Wire = (Protocol, BlockId, BlockId);
 
 /// The connection of a message.
 pub(super) fn wire(tasks: &Tasks, placement: &Placement, message: u32) -> Wire {

@@ -9,7 +9,7 @@ use super::assign::Placement;
 use super::depend::Graph;
 use super::divide::{End, Tasks};
 use crate::options::Protocol;
-use crate::program::ids::{Place, Rank};
+use crate::program::ids::{BlockId, Rank};
 use crate::program::location::RankSet;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
@@ -21,11 +21,11 @@ pub(super) struct Synchronization {
     /// For each task, by number: what its block waits for right before it.
     pub(super) before: Vec<Waits>,
     /// For each task: the blocks that wait for it, in the order they come to need it.
-    pub(super) signals: Vec<Vec<Place>>,
+    pub(super) signals: Vec<Vec<BlockId>>,
     /// For each rank: the blocks that wait for its start.
-    pub(super) starts: Vec<Vec<Place>>,
+    pub(super) starts: Vec<Vec<BlockId>>,
     /// For each rank: the tasks its blocks wait for before the kernel ends, with the waiting block.
-    pub(super) exits: Vec<Vec<(Place, u32)>>,
+    pub(super) exits: Vec<Vec<(BlockId, u32)>>,
     /// Dependences between blocks, and those of them that need no wait of their own.
     pub(super) dependences: usize,
     pub(super) implied: usize,
@@ -137,7 +137,7 @@ pub(super) fn synchronize(
 }
 
 impl Walk<'_> {
-    fn index(&self, at: Place) -> usize {
+    fn index(&self, at: BlockId) -> usize {
         self.offsets[at.rank.0 as usize] + at.block.0 as usize
     }
 
@@ -154,7 +154,8 @@ impl Walk<'_> {
 
     /// For each rank: of every other rank's block the last task that touches its buffers, latest first.
     fn last_touches(&self) -> Vec<Vec<(usize, u32)>> {
-        let mut last: Vec<FxHashMap<Place, (usize, u32)>> = vec![FxHashMap::default(); self.out.starts.len()];
+        let mut last: Vec<FxHashMap<BlockId, (usize, u32)>> =
+            vec![FxHashMap::default(); self.out.starts.len()];
         for (at, &task) in self.placement.order.iter().enumerate() {
             for rank in self.touched(task) {
                 last[rank.0 as usize].insert(self.placement.place[task as usize], (at, task));
@@ -270,7 +271,7 @@ impl Walk<'_> {
                 continue;
             }
             let block = crate::program::ids::ThreadBlock(writer.block.0 % blocks);
-            let waiter = Place { rank, block };
+            let waiter = BlockId { rank, block };
             known.join(&clock);
             self.out.signals[task as usize].push(waiter);
             self.out.exits[rank.0 as usize].push((waiter, task));

@@ -1,4 +1,4 @@
-//! Schedule options: how a program is to be carried out, never what it computes.
+//! Schedule options: how a program is carried out. They never change its result.
 
 mod ranges;
 pub mod size;
@@ -19,7 +19,7 @@ table! {
 }
 
 table! {
-    /// Who moves the data, and through what.
+    /// The way that data takes: the rank that moves it, and the memory in between.
     pub enum Transport {
         /// The source's rank stores into the destination's buffer.
         Put = "put",
@@ -34,17 +34,16 @@ table! {
     }
 }
 
-/// A value as the attribute gives it, and where it stands there.
+/// A value that an attribute gives, with its location.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Given<T> {
     /// The value.
     pub value: T,
-    /// Where `key = value` stands.
+    /// The location of `key = value`.
     pub loc: Loc,
 }
 
-/// What a statement, or the block around it, says about how it is carried out. The inner attribute wins, option by
-/// option.
+/// The options of a statement, or of the block around it. An inner attribute replaces an outer one, option by option.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct How {
     /// `protocol = ..`.
@@ -53,15 +52,15 @@ pub struct How {
     pub transport: Option<Given<Transport>>,
 }
 
-/// One `#[schedule(..)]` of a collective: how messages of some sizes are carried out. What is not given is the
-/// compiler's choice.
+/// One `#[schedule(..)]` of a collective, for messages of some sizes. The compiler chooses the options that are not
+/// given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ScheduleOptions {
-    /// Where the attribute stands; none for the options of a collective that has no attribute.
+    /// The location of the attribute; none for a collective without attributes.
     pub loc: Option<Loc>,
     /// Protocol and transport of statements that say nothing else.
     pub how: How,
-    /// In how many parts every chunk is split, each on thread blocks of its own; at least 1.
+    /// The parts that every chunk is split into, each on thread blocks of its own; at least 1.
     pub instances: Option<Given<u32>>,
     /// Most thread blocks of a rank, 1 to 64.
     pub blocks: Option<Given<u32>>,
@@ -73,13 +72,13 @@ pub struct ScheduleOptions {
     pub tile: Option<Given<u64>>,
     /// Iterations of the inner loop that are unrolled, at least 1.
     pub unroll: Option<Given<u32>>,
-    /// Messages up to this many bytes are others' (see [`sizes`]).
+    /// The largest message that is too small, in bytes (see [`sizes`]).
     pub from: Option<Given<u64>>,
     /// The largest message served, in bytes.
     pub up_to: Option<Given<u64>>,
 }
 
-/// The sizes of messages that a schedule serves, in bytes: above `above` (or any, where nothing is), up to `up_to`.
+/// The sizes of messages that a schedule serves, in bytes: more than `above`, up to `up_to`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sizes {
     /// The largest size that is too small; `None` where the schedule serves the smallest.
@@ -89,19 +88,20 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Whether a message of `bytes` is served.
+    /// Returns true if a message of `bytes` is served.
     pub fn contains(&self, bytes: u64) -> bool {
         self.above.is_none_or(|above| bytes > above) && bytes <= self.up_to
     }
 }
 
-/// The sizes that each schedule serves, in the order given. A schedule serves messages above its `from` up to and
-/// including its `up_to`, so that one's `up_to` may be the next one's `from`. Without `from` it begins where the
-/// nearest smaller `up_to` of the others ends, or with the smallest message; without `up_to` it ends where the nearest
-/// larger `from` of the others begins, or never.
+/// Returns the sizes that each schedule serves, in the order given.
+///
+/// A schedule serves messages of more than `from` bytes, up to and including `up_to`. So the `up_to` of one may be the
+/// `from` of the next. Without `from` it begins at the nearest smaller `up_to` of the others, or with the smallest
+/// message. Without `up_to` it ends at the nearest larger `from` of the others, or never.
 ///
 /// # Errors
-/// Ranges that overlap, are empty, or leave a hole: every such pair, on the later attribute.
+/// Ranges that overlap, are empty, or leave a hole; every such pair on the later attribute.
 pub fn sizes(schedules: &[ScheduleOptions]) -> Result<Vec<Sizes>, Vec<Diagnostic>> {
     ranges::resolve(schedules)
 }

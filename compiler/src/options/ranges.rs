@@ -1,4 +1,4 @@
-//! Which schedule serves which message sizes.
+//! The message sizes that each schedule of a collective serves.
 
 use super::{ScheduleOptions, Sizes};
 use crate::diagnostic::{Check, Diagnostic};
@@ -52,7 +52,7 @@ pub(super) fn resolve(schedules: &[ScheduleOptions]) -> Result<Vec<Sizes>, Vec<D
     if findings.is_empty() { Ok(ends) } else { Err(findings) }
 }
 
-/// The sizes of one schedule, what it leaves open taken from its neighbours.
+/// Returns the sizes of one schedule. An open end is taken from its neighbours.
 fn ends(schedules: &[ScheduleOptions], i: usize) -> Sizes {
     let own = &schedules[i];
     let value = |given: Option<super::Given<u64>>| given.map(|given| given.value);

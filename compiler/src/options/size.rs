@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// Units and their factors. A bare K, M or G is binary, as in nccl-tests.
+/// The units and their factors. A bare K, M or G is binary, as in nccl-tests.
 const UNITS: [(&str, u64); 11] = [
     ("", 1),
     ("b", 1),
@@ -19,25 +19,25 @@ const UNITS: [(&str, u64); 11] = [
 
 /// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Bytes(pub u64);
+pub struct ByteSize(pub u64);
 
-/// A text that is no size.
+/// The error for a text that is no size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SizeError {
-    /// Not digits and a unit.
+    /// The text is not digits and a unit.
     #[error(
         "a size is a whole number and a unit: B, KiB, MiB, GiB, or KB, MB, GB; for example 1MiB or 64KiB"
     )]
     Form,
-    /// More than 64 bits hold.
+    /// The size does not fit in 64 bits.
     #[error("a size is less than 2^64 bytes")]
     TooLarge,
 }
 
-impl FromStr for Bytes {
+impl FromStr for ByteSize {
     type Err = SizeError;
 
-    fn from_str(text: &str) -> Result<Bytes, SizeError> {
+    fn from_str(text: &str) -> Result<ByteSize, SizeError> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (number, unit) = text.split_at(digits);
         let unit = unit.trim_start().to_ascii_lowercase();
@@ -46,7 +46,7 @@ impl FromStr for Bytes {
             return Err(SizeError::Form);
         }
         let number: u64 = number.parse().map_err(|_| SizeError::TooLarge)?;
-        number.checked_mul(*factor).map(Bytes).ok_or(SizeError::TooLarge)
+        number.checked_mul(*factor).map(ByteSize).ok_or(SizeError::TooLarge)
     }
 }
 
@@ -69,17 +69,17 @@ mod tests {
             ("18446744073709551615", u64::MAX),
         ];
         for (text, bytes) in good {
-            assert_eq!(text.parse(), Ok(Bytes(bytes)), "{text}");
+            assert_eq!(text.parse(), Ok(ByteSize(bytes)), "{text}");
         }
     }
 
     #[test]
     fn anything_else_is_refused() {
         for text in ["", "MiB", "-1", "1.5MiB", "1TiBB", "1 2", "0x10", "1MiB ", "٣"] {
-            assert_eq!(text.parse::<Bytes>(), Err(SizeError::Form), "{text}");
+            assert_eq!(text.parse::<ByteSize>(), Err(SizeError::Form), "{text}");
         }
         for text in ["18446744073709551616", "18446744073709551615KiB", "99999999999999999999999"] {
-            assert_eq!(text.parse::<Bytes>(), Err(SizeError::TooLarge), "{text}");
+            assert_eq!(text.parse::<ByteSize>(), Err(SizeError::TooLarge), "{text}");
         }
     }
 }

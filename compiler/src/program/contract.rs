@@ -1,10 +1,10 @@
-//! What a custom collective promises: its `expect!` and `unspecified!` statements, for one world size.
+//! The promises of a custom collective: its `expect!` and `unspecified!` statements, for one world size.
 
 use crate::program::ids::Rank;
 use crate::program::kind::{Contribution, Expected};
 use std::sync::Arc;
 
-/// What every output chunk of a custom collective is to hold.
+/// The promises of a custom collective for every output chunk.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contract {
     output_chunks: u32,
@@ -12,17 +12,17 @@ pub struct Contract {
     promises: Vec<Option<Promise>>,
 }
 
-/// What one output chunk is to hold.
+/// The promise for one output chunk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Promise {
-    /// `expect!`: these inputs combined, ascending; one alone is a copy.
+    /// `expect!`: the chunk holds these inputs combined, ascending; a single one is a copy.
     Holds(Arc<[Contribution]>),
-    /// `unspecified!`.
+    /// `unspecified!`: the chunk holds anything.
     Unspecified,
 }
 
 impl Contract {
-    /// Nothing promised yet, for `ranks` outputs of `output_chunks` chunks.
+    /// Makes a contract without promises, for `ranks` outputs of `output_chunks` chunks.
     pub fn new(ranks: u32, output_chunks: u32) -> Contract {
         Contract { output_chunks, promises: vec![None; ranks as usize * output_chunks as usize] }
     }
@@ -31,7 +31,7 @@ impl Contract {
         rank.0 as usize * self.output_chunks as usize + chunk as usize
     }
 
-    /// Adds a promise. What was promised before, if anything, stays and is returned.
+    /// Adds a promise for a chunk that has none. Otherwise the earlier promise stays and is returned.
     pub fn promise(&mut self, rank: Rank, chunk: u32, promise: Promise) -> Option<&Promise> {
         let index = self.index(rank, chunk);
         match &mut self.promises[index] {
@@ -43,7 +43,7 @@ impl Contract {
         }
     }
 
-    /// What a chunk is to hold; `None` where no statement speaks of it.
+    /// Returns what a chunk must hold; `None` where no statement speaks of it.
     pub fn expected(&self, rank: Rank, chunk: u32) -> Option<Expected<'_>> {
         Some(match self.promises.get(self.index(rank, chunk))?.as_ref()? {
             Promise::Holds(inputs) => match **inputs {
@@ -54,7 +54,7 @@ impl Contract {
         })
     }
 
-    /// The chunks that no statement speaks of, ascending.
+    /// Returns the chunks that no statement speaks of, ascending.
     pub fn open(&self) -> impl Iterator<Item = (Rank, u32)> {
         let chunks = self.output_chunks.max(1);
         let open = self.promises.iter().zip(0_u32..).filter(|(promise, _)| promise.is_none());

@@ -1,4 +1,4 @@
-//! Element types and reduction operators of a call.
+//! Element types and reduction operators.
 
 use crate::names::{self, UnknownName, table};
 use std::fmt;
@@ -83,22 +83,22 @@ const BINARY64: ElementClass =
     ElementClass::Float(FloatFormat { significand: 53, smallest: f64::from_bits(1), largest: f64::MAX });
 
 impl DType {
-    /// Size of one element in bytes.
+    /// Returns the size of one element in bytes.
     pub const fn bytes(self) -> usize {
         self.row().bytes
     }
 
-    /// Its numbers.
+    /// Returns the class of its numbers.
     pub const fn class(self) -> ElementClass {
         self.row().class
     }
 
-    /// The type that sums and products are computed in before they are stored.
+    /// Returns the type that sums and products are computed in before they are stored.
     pub const fn computed_in(self) -> DType {
         self.row().computed_in
     }
 
-    /// The least GPU architecture whose instructions compute with it: 80 for sm_80.
+    /// Returns the least GPU architecture whose instructions compute with it: 80 for sm_80.
     pub const fn least_arch(self) -> u32 {
         self.row().arch
     }
@@ -108,8 +108,7 @@ impl DType {
         matches!(self.class(), ElementClass::Float(_))
     }
 
-    /// Bits up to which every integer is exact: the significand's of floating-point types, all but the sign's of
-    /// others.
+    /// Returns the number of bits up to which every integer is exact: those of a significand, or all but the sign.
     pub fn exact_bits(self) -> u32 {
         let bits = 8 * self.bytes() as u32;
         match self.class() {
@@ -124,7 +123,7 @@ impl DType {
 #[derive(Clone, Copy, Debug)]
 pub struct Scalar(pub f64);
 
-/// By its bits, so that it can be part of a key.
+/// Compares bits, so that a factor can be part of a key.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Scalar) -> bool {
         self.0.to_bits() == other.0.to_bits()
@@ -146,13 +145,13 @@ pub enum RedOp {
     Sum,
     /// Multiplication.
     Prod,
-    /// The smallest; NaN if any is.
+    /// The smallest value; NaN if any is.
     Min,
-    /// The largest; NaN if any is.
+    /// The largest value; NaN if any is.
     Max,
-    /// The sum over the number of ranks: one division, when a value is complete; integers truncate.
+    /// The sum divided by the number of ranks: one division, when a value is complete. Integers truncate.
     Avg,
-    /// The sum of the inputs, each multiplied by a factor first; of an integer type the factor is cut to an integer.
+    /// The sum of the inputs, each multiplied by a factor first. For an integer type the factor is cut to an integer.
     PremulSum(Scalar),
 }
 
@@ -173,7 +172,7 @@ impl RedOp {
         }
     }
 
-    /// The factor as the kernel's argument, in the type that it computes with: f32 or f64 bits, or an integer.
+    /// Returns the factor as the kernel's argument, in the type that it computes with: bits of f32 or f64, or an integer.
     pub fn argument(self, dtype: DType) -> u64 {
         let RedOp::PremulSum(Scalar(factor)) = self else { return 0 };
         match (dtype.class(), dtype.computed_in()) {

@@ -1,19 +1,19 @@
-//! The names of things: newtypes whose `Display` is their text form in every IR.
+//! Ranks, thread blocks, buffers, chunks and slices. Their `Display` is their text form in programs, schedules and kernels.
 
 use crate::names::table;
 use std::fmt;
 
-/// A participant of the collective, `0..RANKS`; one GPU. Text form `r3`.
+/// A rank: a participant of the collective, from 0 to N - 1. Text form `r3`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Rank(pub u32);
 
-/// A thread block of one rank's kernel, `0..blocks`. Text form `b0`.
+/// The number of a thread block in one rank's kernel, from 0. Text form `b0`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ThreadBlock(pub u32);
 
-/// The thread block of a rank. Text form `r3.b0`.
+/// A thread block of a rank. Text form `r3.b0`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Place {
+pub struct BlockId {
     /// The rank that runs the block.
     pub rank: Rank,
     /// The block in that rank's grid.
@@ -21,37 +21,36 @@ pub struct Place {
 }
 
 table! {
-    /// A buffer, of which every rank has one. Text form: the name users write.
+    /// A buffer; every rank has one of each. Text form: the name users write.
     pub enum Buffer {
-        /// What the rank contributes; read-only for the collective.
+        /// The data that the rank contributes; the collective does not store to it.
         Input = "input",
-        /// What the rank receives.
+        /// The data that the rank receives.
         Output = "output",
-        /// Both in one, of an in-place collective.
+        /// Input and output in one, for an in-place collective.
         Data = "data",
         /// Memory of the communicator for the length of a call; its chunks have the size of the largest chunk.
         Scratch = "scratch",
     }
 }
 
-/// One chunk of one rank's buffer: the unit in which races, values and dependences are judged. Text form
-/// `data[3][2]`.
+/// A chunk of one rank's buffer. Races, values and dependences are judged chunk by chunk. Text form `data[3][2]`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Location {
-    /// Which buffer.
+    /// The buffer.
     pub buffer: Buffer,
-    /// Whose.
+    /// The rank whose buffer it is.
     pub rank: Rank,
     /// The chunk's index in the buffer.
     pub chunk: u32,
 }
 
-/// `len` neighbouring chunks of one rank's buffer. Text form `data[3][2]` for one chunk, else `data[3][2..5]`.
+/// A slice: `len` neighbouring chunks of one rank's buffer. Text form `data[3][2]` for one chunk, else `data[3][2..5]`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Slice {
-    /// Which buffer.
+    /// The buffer.
     pub buffer: Buffer,
-    /// Whose.
+    /// The rank whose buffer it is.
     pub rank: Rank,
     /// First chunk.
     pub start: u32,
@@ -60,22 +59,22 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// The chunk `offset` places into the slice.
+    /// Returns the chunk at `offset` in the slice.
     pub fn at(&self, offset: u32) -> Location {
         Location { buffer: self.buffer, rank: self.rank, chunk: self.start + offset }
     }
 
-    /// Every chunk of the slice in order.
+    /// Returns every chunk of the slice in order.
     pub fn locations(self) -> impl ExactSizeIterator<Item = Location> {
         (0..self.len).map(move |offset| self.at(offset))
     }
 
-    /// One past the last chunk.
+    /// Returns one past the last chunk.
     pub fn end(&self) -> u32 {
         self.start + self.len
     }
 
-    /// Whether the two slices share a chunk.
+    /// Returns true if the two slices share a chunk.
     pub fn overlaps(&self, other: &Slice) -> bool {
         self.buffer == other.buffer
             && self.rank == other.rank
@@ -96,7 +95,7 @@ impl fmt::Display for ThreadBlock {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for BlockId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.rank, self.block)
     }

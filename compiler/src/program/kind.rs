@@ -1,4 +1,4 @@
-//! The kinds of collective: what every chunk holds before, what it must hold after, and the arithmetic of sizes.
+//! The kinds of collective: the contents of every chunk before and after, and the arithmetic of sizes.
 
 use crate::names::{self, UnknownName, table};
 use crate::program::dtype::DType;
@@ -7,8 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 
 table! {
-    /// The kind of a collective, which fixes its buffers and its postcondition. With N ranks and C chunks, the sizes of
-    /// one rank's input and output in chunks are given as `input -> output`.
+    /// The kind of a collective, which fixes its buffers and its postcondition. `input -> output` gives the chunks of one
+    /// rank's input and output for N ranks and C chunks a unit.
     pub enum Kind {
         /// Every rank gets the reduction over all ranks; C -> C.
         AllReduce = "all_reduce",
@@ -28,12 +28,12 @@ table! {
         Scatter = "scatter",
         /// Every rank gets the input of the rank before it, rank 0 that of the last (as nccl-tests' sendrecv); C -> C.
         SendRecv = "send_recv",
-        /// What the program's own `expect!` statements say; C -> C.
+        /// Every rank gets what the program's own `expect!` statements say; C -> C.
         Custom = "custom",
     }
 }
 
-/// What an output chunk must hold at the end.
+/// The value that an output chunk must hold at the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected<'p> {
     /// The reduction over all ranks of their input chunk.
@@ -49,10 +49,10 @@ pub enum Expected<'p> {
     Unspecified,
 }
 
-/// One rank's input chunk as a value: what sums are made of.
+/// A contribution: one rank's input chunk as a value. Sums are made of contributions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Contribution {
-    /// Whose input.
+    /// The rank whose input it is.
     pub rank: Rank,
     /// The chunk's index in that rank's *input* (also where the collective is in place).
     pub chunk: u32,
@@ -66,7 +66,7 @@ impl fmt::Display for Contribution {
 }
 
 impl Kind {
-    /// Units (of `count` elements each) in one rank's input and output.
+    /// Returns the units of one rank's input and output, of `count` elements each.
     pub fn units(self, ranks: u32) -> (u32, u32) {
         match self {
             Kind::AllReduce | Kind::Broadcast | Kind::Reduce | Kind::SendRecv | Kind::Custom => (1, 1),
@@ -76,12 +76,12 @@ impl Kind {
         }
     }
 
-    /// Whether the kind has a root.
+    /// Returns true if the kind has a root.
     pub fn rooted(self) -> bool {
         self.root_only(Buffer::Input) || self.root_only(Buffer::Output)
     }
 
-    /// Whether a buffer exists at the root alone.
+    /// Returns true if a buffer exists at the root alone.
     pub fn root_only(self, buffer: Buffer) -> bool {
         match buffer {
             Buffer::Input => matches!(self, Kind::Broadcast | Kind::Scatter),
@@ -90,13 +90,13 @@ impl Kind {
         }
     }
 
-    /// Whether the kind can be written in place.
+    /// Returns true if the kind can be written in place.
     pub fn has_in_place(self) -> bool {
         !matches!(self, Kind::Gather | Kind::Scatter | Kind::SendRecv)
     }
 
-    /// busbw over algbw, as nccl-tests defines it (its doc/PERFORMANCE.md): the fraction of the message that has to
-    /// cross the busiest link in one direction. A custom collective has no bound to compare with; its factor is 1.
+    /// Returns busbw over algbw, as nccl-tests defines it (its doc/PERFORMANCE.md): the fraction of the message that has
+    /// to cross the busiest link in one direction. A custom collective has no bound to compare with; its factor is 1.
     pub fn busbw_factor(self, ranks: u32) -> f64 {
         let n = f64::from(ranks);
         match self {
@@ -108,15 +108,15 @@ impl Kind {
         }
     }
 
-    /// Elements of one unit for a message of `bytes`, by nccl-tests' rule: `bytes` is the larger of one rank's input
-    /// and output; it is divided (floor) by the element size, and by the number of ranks where that side has a unit
-    /// a rank.
+    /// Returns the elements of one unit for a message of `bytes`, by nccl-tests' rule. `bytes` is the larger of one rank's
+    /// input and output. It is divided (floor) by the element size, and by the number of ranks where that side has a
+    /// unit for each rank.
     pub fn count(self, bytes: u64, dtype: DType, ranks: u32) -> u64 {
         let (input, output) = self.units(ranks);
         bytes / dtype.bytes() as u64 / u64::from(input.max(output))
     }
 
-    /// The message size in bytes that `count` elements a unit amount to; the inverse of [`Kind::count`].
+    /// Returns the bytes of a message of `count` elements a unit: the inverse of [`Kind::count`].
     pub fn bytes(self, count: u64, dtype: DType, ranks: u32) -> u64 {
         let (input, output) = self.units(ranks);
         count * dtype.bytes() as u64 * u64::from(input.max(output))
@@ -130,7 +130,7 @@ impl FromStr for Kind {
     }
 }
 
-/// A kind for one world size, chunking and placement: everything about buffers follows from it.
+/// The shape of a program: its kind, world size, chunks and placement. All about its buffers follows from it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Shape {
     /// The kind.
@@ -139,23 +139,23 @@ pub struct Shape {
     pub ranks: u32,
     /// Chunks of one unit, C, at least 1.
     pub chunks: u32,
-    /// One buffer named `data` instead of `input` and `output`.
+    /// True for one buffer named `data` instead of `input` and `output`.
     pub in_place: bool,
     /// The root of a rooted kind; else rank 0.
     pub root: Rank,
-    /// Nodes that the ranks are spread over, node by node in equal numbers; divides N.
+    /// The nodes that the ranks are spread over, in order and in equal numbers; divides N.
     pub nodes: u32,
     /// Chunks of every rank's `scratch`.
     pub scratch: u32,
 }
 
 impl Shape {
-    /// The shape of an out-of-place collective with root 0, on one node, without scratch.
+    /// Makes the shape of an out-of-place collective with root 0, on one node, without scratch.
     pub fn new(kind: Kind, ranks: u32, chunks: u32) -> Shape {
         Shape { kind, ranks, chunks, in_place: false, root: Rank(0), nodes: 1, scratch: 0 }
     }
 
-    /// The buffers a rank has, as the program names them; `scratch` only where it has chunks.
+    /// Returns the buffers of a rank, as the program names them; `scratch` only where it has chunks.
     pub fn buffers(&self) -> &'static [Buffer] {
         match (self.in_place, self.scratch) {
             (true, 0) => &[Buffer::Data],
@@ -165,7 +165,7 @@ impl Shape {
         }
     }
 
-    /// Units of a buffer, as allocated on `rank`; 0 where the buffer does not exist. `scratch` is not made of units.
+    /// Returns the units of a buffer on `rank`; 0 where the buffer does not exist. `scratch` is not made of units.
     pub fn units(&self, buffer: Buffer, rank: Rank) -> u32 {
         let (input, output) = self.kind.units(self.ranks);
         let here = !self.kind.root_only(buffer) || rank == self.root;
@@ -177,7 +177,7 @@ impl Shape {
         }
     }
 
-    /// Chunks of a buffer on `rank`; 0 where the buffer does not exist.
+    /// Returns the chunks of a buffer on `rank`; 0 where the buffer does not exist.
     pub fn chunks(&self, buffer: Buffer, rank: Rank) -> u32 {
         match buffer {
             Buffer::Scratch => self.scratch,
@@ -185,18 +185,18 @@ impl Shape {
         }
     }
 
-    /// The position of a chunk in its unit, on which its size depends; `None` for `scratch`, whose chunks take the
-    /// size of what is stored there.
+    /// Returns the position of a chunk in its unit, which decides its size; `None` for `scratch`, whose chunks take the
+    /// size of the chunk stored there.
     pub fn position(&self, buffer: Buffer, chunk: u32) -> Option<u32> {
         (buffer != Buffer::Scratch).then(|| chunk % self.chunks)
     }
 
-    /// Chunks of one rank's input, wherever it lies; 0 where the rank has none.
+    /// Returns the chunks of one rank's input, in whatever buffer; 0 where the rank has none.
     pub fn input_chunks(&self, rank: Rank) -> u32 {
         Shape { in_place: false, ..*self }.chunks(Buffer::Input, rank)
     }
 
-    /// Where chunk `chunk` of `rank`'s input lies: in `input`, or in `data` where the collective is in place.
+    /// Returns the location of chunk `chunk` of `rank`'s input: in `input`, or in `data` if the collective is in place.
     pub fn input_location(&self, rank: Rank, chunk: u32) -> Location {
         if !self.in_place {
             return Location { buffer: Buffer::Input, rank, chunk };
@@ -208,7 +208,7 @@ impl Shape {
         Location { buffer: Buffer::Data, rank, chunk }
     }
 
-    /// What a chunk holds when the call begins; `None` where nothing has been written.
+    /// Returns what a chunk holds when the call begins; `None` where nothing has been written.
     pub fn initial(&self, at: Location) -> Option<Contribution> {
         let Location { buffer, rank, chunk } = at;
         if matches!(buffer, Buffer::Output | Buffer::Scratch) || chunk >= self.chunks(buffer, rank) {
@@ -219,19 +219,19 @@ impl Shape {
         Some(Contribution { rank, chunk })
     }
 
-    /// Chunks of one rank's output, wherever it lies; 0 where the rank has none.
+    /// Returns the chunks of one rank's output, in whatever buffer; 0 where the rank has none.
     pub fn output_chunks(&self, rank: Rank) -> u32 {
         Shape { in_place: false, ..*self }.chunks(Buffer::Output, rank)
     }
 
-    /// Every output chunk: its rank and its index in that rank's output, ascending.
+    /// Returns every output chunk by its rank and its index in that rank's output, ascending.
     pub fn outputs(self) -> impl Iterator<Item = (Rank, u32)> {
         (0..self.ranks)
             .map(Rank)
             .flat_map(move |rank| (0..self.output_chunks(rank)).map(move |chunk| (rank, chunk)))
     }
 
-    /// Where chunk `chunk` of `rank`'s output lies: in `output`, or in `data` where the collective is in place.
+    /// Returns the location of chunk `chunk` of `rank`'s output: in `output`, or in `data` if the collective is in place.
     pub fn output_location(&self, rank: Rank, chunk: u32) -> Location {
         if !self.in_place {
             return Location { buffer: Buffer::Output, rank, chunk };
@@ -243,13 +243,13 @@ impl Shape {
         Location { buffer: Buffer::Data, rank, chunk }
     }
 
-    /// Whether [`Shape::expected`] is the same for all ranks.
+    /// Returns true if [`Shape::expected`] is the same for all ranks.
     pub fn expects_alike(&self) -> bool {
         matches!(self.kind, Kind::AllReduce | Kind::AllGather | Kind::Broadcast)
     }
 
-    /// What chunk `chunk` of `rank`'s output must hold at the end by the kind alone, which leaves it open for a
-    /// custom collective.
+    /// Returns what chunk `chunk` of `rank`'s output must hold at the end, by the kind alone. A custom collective leaves
+    /// it open.
     pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'static> {
         let (unit, position) = (chunk / self.chunks, chunk % self.chunks);
         let copied = |rank: Rank, chunk| Expected::Copied(Contribution { rank, chunk });

@@ -1,20 +1,20 @@
-//! Dense numbering of the chunks of all buffers of all ranks, tables by it, and sets of ranks.
+//! Dense numbers for the chunks of all buffers of all ranks, tables by these numbers, and sets of ranks.
 
 use crate::program::ids::{Buffer, Location, Rank, Slice};
 use crate::program::kind::Shape;
 use std::ops::Range;
 
-/// Numbers all chunks of all ranks densely, for tables by location.
+/// A dense numbering of all chunks of all ranks, for tables by location.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Locations {
     ranks: u32,
-    /// Of [`Buffer::ALL`]: chunks on a rank that has the buffer, and the first number.
+    /// For each of [`Buffer::ALL`]: its chunks on a rank that has the buffer, and its first number.
     buffers: [(u32, usize); 4],
     len: usize,
 }
 
 impl Locations {
-    /// The numbering of a shape's chunks.
+    /// Numbers a shape's chunks.
     pub fn new(shape: &Shape) -> Locations {
         let mut len = 0;
         let buffers = Buffer::ALL.map(|buffer| {
@@ -25,23 +25,23 @@ impl Locations {
         Locations { ranks: shape.ranks, buffers, len }
     }
 
-    /// Numbers that a shape needs; saturating.
+    /// Counts the chunks of a shape; saturating.
     pub fn count(shape: &Shape) -> u64 {
         let chunks: u64 = Buffer::ALL.iter().map(|&b| u64::from(shape.chunks(b, shape.root))).sum();
         chunks.saturating_mul(shape.ranks.into())
     }
 
-    /// One past the last number.
+    /// Returns one past the last number.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the shape has no chunks.
+    /// Returns true if the shape has no chunks.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Every location in the order of its number.
+    /// Returns every location in the order of its number.
     pub fn iter(self) -> impl Iterator<Item = Location> {
         Buffer::ALL.into_iter().flat_map(move |buffer| {
             let chunks = self.buffers[buffer as usize].0;
@@ -51,14 +51,14 @@ impl Locations {
         })
     }
 
-    /// The numbers of a slice's chunks, which follow each other; `None` if it leaves its buffer.
+    /// Returns the numbers of a slice's chunks, which are consecutive; `None` if it leaves its buffer.
     pub fn range(&self, slice: &Slice) -> Option<Range<usize>> {
         let (chunks, _) = self.buffers[slice.buffer as usize];
         let first = self.index(slice.at(0)).filter(|_| slice.len <= chunks - slice.start)?;
         Some(first..first + slice.len as usize)
     }
 
-    /// The location that a number stands for; `None` beyond the last.
+    /// Returns the location of a number; `None` beyond the last.
     pub fn at(&self, index: usize) -> Option<Location> {
         Buffer::ALL.into_iter().find_map(|buffer| {
             let (chunks, first) = self.buffers[buffer as usize];
@@ -72,7 +72,7 @@ impl Locations {
         })
     }
 
-    /// The number of a location; `None` outside the buffers.
+    /// Returns the number of a location; `None` outside the buffers.
     pub fn index(&self, at: Location) -> Option<usize> {
         let (chunks, first) = self.buffers[at.buffer as usize];
         (at.rank.0 < self.ranks && at.chunk < chunks)
@@ -88,7 +88,7 @@ pub struct LocationTable<T> {
 }
 
 impl<T: Clone> LocationTable<T> {
-    /// A table with `value` everywhere.
+    /// Makes a table with `value` everywhere.
     pub fn new(shape: &Shape, value: T) -> LocationTable<T> {
         let locations = Locations::new(shape);
         LocationTable { locations, cells: vec![value; locations.len()] }
@@ -96,7 +96,7 @@ impl<T: Clone> LocationTable<T> {
 }
 
 impl<T> LocationTable<T> {
-    /// The cell of a location, to change it; `None` outside the shape's buffers.
+    /// Returns the cell of a location; `None` outside the shape's buffers.
     pub fn get_mut(&mut self, at: Location) -> Option<&mut T> {
         self.cells.get_mut(self.locations.index(at)?)
     }
@@ -107,7 +107,7 @@ impl<T> LocationTable<T> {
 pub struct RankSet(Vec<u64>);
 
 impl RankSet {
-    /// The empty set, for ranks below `ranks`.
+    /// Makes the empty set, for ranks below `ranks`.
     pub fn new(ranks: u32) -> RankSet {
         RankSet(vec![0; ranks.div_ceil(64) as usize])
     }
@@ -117,7 +117,7 @@ impl RankSet {
         self.0[rank.0 as usize / 64] |= 1 << (rank.0 % 64);
     }
 
-    /// Whether the rank is in the set.
+    /// Returns true if the rank is in the set.
     pub fn contains(&self, rank: Rank) -> bool {
         self.0[rank.0 as usize / 64] >> (rank.0 % 64) & 1 == 1
     }

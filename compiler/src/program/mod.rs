@@ -1,4 +1,4 @@
-//! IR 1: the chunk operations of all ranks, with the meaning of running them one after the other.
+//! The program: the chunk operations of all ranks, which mean what they do when they run one after the other.
 //!
 //! Text form (`Display`), one operation a line, each with its statement and iteration:
 //!
@@ -9,14 +9,14 @@
 //!   0 data[0][0] = data[0][0] + data[1][0]    # 0: c = 0, hop = 1
 //! ```
 //!
-//! Meaning: an operation reads all its sources, combines them left to right with the call's operator, rounds once and
-//! stores the result to every destination; chunk i of every slice goes together.
+//! Meaning: an operation reads all its sources, combines them left to right with the call's operator, rounds once, and
+//! stores the result to every destination. Chunk i of every slice goes with chunk i of the others.
 //!
 //! Invariants, each with the check that enforces it:
-//! 1. Slices lie inside their buffers; those of one operation have equal lengths (`out-of-bounds`).
-//! 2. A destination equals a source or is disjoint from it; destinations are pairwise disjoint (`overlap`).
-//! 3. Chunks that meet in one operation have the same position, index mod C, unless divisible (`chunk-position`). A
-//!    chunk of scratch has that of what was stored there last.
+//! 1. Slices lie inside their buffers. The slices of one operation have equal lengths (`out-of-bounds`).
+//! 2. A destination equals a source or is disjoint from it. Destinations are pairwise disjoint (`overlap`).
+//! 3. Chunks that meet in one operation have the same position, index mod C, unless counts are divisible
+//!    (`chunk-position`). A chunk of scratch has the position of the chunk that was stored there last.
 //! 4. Every chunk read holds a value (`read-before-write`).
 //! 5. `input` is never stored to (`input-overwritten`).
 //! 6. At the end every output chunk holds what its kind demands (`postcondition`).
@@ -34,9 +34,9 @@ pub(crate) mod transport;
 
 pub use raw::{RawSite, RawSlice};
 pub use scaling::Scaling;
-pub use setting::Setting;
+pub use setting::ProgramSetting;
 
-use crate::diagnostic::{Context, Loc, SourceFile};
+use crate::diagnostic::{DiagnosticContext, Loc, SourceFile};
 use crate::options::How;
 use crate::program::contract::Contract;
 use crate::program::ids::{Buffer, Rank, Slice, ThreadBlock};
@@ -53,35 +53,35 @@ pub struct Program {
     pub shape: Shape,
     /// The values of the collective's parameters, in the order of its attribute.
     pub params: Vec<(String, i64)>,
-    /// The collective promises counts divisible by C, so that all chunks are equally long.
+    /// Counts are promised to be divisible by C, so that all chunks are equally long.
     pub divisible: bool,
-    /// The collective promises results that depend on neither rank, message size nor schedule.
+    /// Results are promised to depend on neither rank, message size nor schedule.
     pub reproducible: bool,
-    /// What a custom collective promises; none of any other kind.
+    /// The promises of a custom collective; none for any other kind.
     pub contract: Option<Contract>,
-    /// Of an imported plan, which says itself which block does what: the chunks at the end of scratch that stand for
-    /// messages. Its schedule has messages in their place, and no such chunks. `None` of programs that are lowered.
+    /// The number of chunks at the end of scratch that stand for messages, for an imported plan: its schedule has
+    /// messages in their place, and no such chunks. `None` for programs that are lowered.
     pub in_flight: Option<u32>,
     /// The text that locations point into.
     pub source: SourceFile,
-    /// Where the collective's name stands.
+    /// The location of the collective's name.
     pub name_loc: Loc,
-    /// The statements of the source that moved data, in source order.
+    /// The statements of the source that move data, in source order.
     pub statements: Vec<Statement>,
     /// The operations, in execution order.
     pub ops: Vec<Op>,
-    /// The iterations that operations name.
+    /// The iterations that the operations belong to.
     pub trails: Trails,
 }
 
-/// A statement of the source.
+/// A statement of the source: an assignment, which may run often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// All of it, with its semicolon.
+    /// Its location, with its semicolon.
     pub loc: Loc,
     /// Its text, white space folded to single blanks.
     pub text: String,
-    /// How it is to be carried out.
+    /// Its options.
     pub how: How,
 }
 
@@ -93,45 +93,45 @@ pub struct StatementId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OpId(pub u32);
 
-/// One operation: a copy (one source) or a combine (several).
+/// An operation: one run of a statement, which copies one source or combines several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
-    /// The statement that it comes from.
+    /// Its statement.
     pub statement: StatementId,
     /// The iteration that ran the statement.
     pub trail: TrailId,
-    /// What is read, in the order of combination; at least one.
+    /// The slices read, in the order of combination; at least one.
     pub sources: SmallVec<[Slice; 2]>,
-    /// What is stored; at least one.
+    /// The slices stored; at least one.
     pub dests: SmallVec<[Slice; 1]>,
-    /// The position of the first chunk in its unit, on which its size depends. The others follow; where an operand
-    /// lies in scratch they do not pass the unit's end.
+    /// The position of the first chunk in its unit, which decides its size. The other chunks follow. Where an operand
+    /// lies in scratch, they do not pass the unit's end.
     pub position: u32,
-    /// Where it runs, as far as the program says.
+    /// The site that attributes demand for it.
     pub site: Site,
-    /// What it scales, for operators that do.
+    /// The operands that it scales, for operators that scale.
     pub scaling: Scaling,
 }
 
-/// Where an operation runs, as far as attributes say.
+/// The site of an operation: the rank, channel or thread block that attributes demand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Site {
     /// The executing rank: `#[on(..)]`.
     pub on: Option<Rank>,
-    /// Operations of different channels run on different thread blocks: `#[channel(..)]`.
+    /// The channel: `#[channel(..)]`. Operations of different channels run on different thread blocks.
     pub channel: Option<u32>,
     /// The thread block of the executing rank: `#[block(..)]`.
     pub block: Option<ThreadBlock>,
 }
 
 impl Op {
-    /// The rank that executes: `#[on]`'s; else the source's for a copy; else the destination's. (A combine into
-    /// several ranks without `#[on]` is recorded as one operation a destination.)
+    /// Returns the rank that executes the operation: that of `#[on]`; else the source's for a copy, the destination's for
+    /// a combination. (A combination into several ranks without `#[on]` is recorded as one operation a destination.)
     pub fn executor(&self) -> Rank {
         Op::rank_of(self.site.on, &self.sources, &self.dests)
     }
 
-    /// The rank that executes an operation of these operands; see [`Op::executor`].
+    /// Returns the rank that executes an operation with these operands; see [`Op::executor`].
     pub(crate) fn rank_of(on: Option<Rank>, sources: &[Slice], dests: &[Slice]) -> Rank {
         match (on, sources) {
             (Some(rank), _) => rank,
@@ -141,11 +141,11 @@ impl Op {
     }
 }
 
-/// A point in a run of the program: the loop variables' values, innermost last.
+/// An iteration: the values of all loop variables at a point of the program's run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TrailId(u32);
 
-/// The iterations of a run, as a tree in an arena: operations of one iteration share its node.
+/// The iterations of a run, as a tree in an arena. Operations of one iteration share its node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trails {
     names: Vec<String>,
@@ -160,15 +160,15 @@ struct Node {
 }
 
 impl Trails {
-    /// Outside every loop.
+    /// The iteration outside every loop.
     pub const ROOT: TrailId = TrailId(u32::MAX);
 
-    /// No iterations yet.
+    /// Makes an arena without iterations.
     pub fn new() -> Trails {
         Trails { names: Vec::new(), nodes: Vec::new() }
     }
 
-    /// Makes `name` usable in [`Trails::enter`]; the same name gives the same number.
+    /// Returns the number of `name`, for [`Trails::enter`]. The same name gives the same number.
     pub fn intern(&mut self, name: &str) -> u32 {
         match self.names.iter().position(|n| n == name) {
             Some(i) => i as u32,
@@ -179,13 +179,13 @@ impl Trails {
         }
     }
 
-    /// The iteration of a loop inside `parent` in which variable `name` (interned) has `value`.
+    /// Adds the iteration of a loop inside `parent` in which the variable with number `name` has `value`.
     pub fn enter(&mut self, parent: TrailId, name: u32, value: i64) -> TrailId {
         self.nodes.push(Node { parent, name, value });
         TrailId(self.nodes.len() as u32 - 1)
     }
 
-    /// The loop variables as `c = 0, hop = 1`, outermost first; empty outside loops.
+    /// Returns the loop variables as `c = 0, hop = 1`, outermost first; empty outside loops.
     pub fn describe(&self, trail: TrailId) -> String {
         let mut parts = Vec::new();
         let mut at = trail;
@@ -205,35 +205,39 @@ impl Default for Trails {
 }
 
 impl Program {
-    /// What chunk `chunk` of `rank`'s output must hold at the end.
+    /// Returns what chunk `chunk` of `rank`'s output must hold at the end.
     pub fn expected(&self, rank: Rank, chunk: u32) -> Expected<'_> {
         let promised = self.contract.as_ref().and_then(|contract| contract.expected(rank, chunk));
         promised.unwrap_or_else(|| self.shape.expected(rank, chunk))
     }
 
-    /// The shape of schedules that carry the program out: without the chunks that stand for messages.
+    /// Returns the shape of the program's schedules: without the chunks that stand for messages.
     pub fn scheduled_shape(&self) -> Shape {
         Shape { scratch: self.shape.scratch.saturating_sub(self.in_flight.unwrap_or(0)), ..self.shape }
     }
 
-    /// Whether the slice stands for messages.
+    /// Returns true if the slice stands for messages.
     pub fn is_in_flight(&self, slice: &Slice) -> bool {
         slice.buffer == Buffer::Scratch && slice.start >= self.scheduled_shape().scratch
     }
 
-    /// The world that findings are shown for, outside iterations.
-    pub fn context(&self) -> Context {
+    /// Returns the context of findings outside iterations.
+    pub fn context(&self) -> DiagnosticContext {
         let params: Vec<String> =
             self.params.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        Context { ranks: self.shape.ranks, params: params.join(", "), ..Context::default() }
+        DiagnosticContext {
+            ranks: self.shape.ranks,
+            params: params.join(", "),
+            ..DiagnosticContext::default()
+        }
     }
 
-    /// The operation's statement.
+    /// Returns the operation's statement.
     pub fn statement(&self, op: OpId) -> &Statement {
         &self.statements[self.ops[op.0 as usize].statement.0 as usize]
     }
 
-    /// The operation's place and iteration, as `12:13 (c = 0, hop = 6)`.
+    /// Returns the operation's location and iteration, as `12:13 (c = 0, hop = 6)`.
     pub fn at(&self, op: OpId) -> String {
         let iteration = self.trails.describe(self.ops[op.0 as usize].trail);
         let loc = self.statement(op).loc;

@@ -1,12 +1,12 @@
-//! Positions of chunks in their units, on which their sizes depend. A chunk of `scratch` has that of what was stored
-//! there last.
+//! The positions of chunks in their units, which decide their sizes. A chunk of `scratch` has the position of the chunk
+//! that was stored there last.
 
 use crate::program::Op;
 use crate::program::ids::{Buffer, Location, Slice};
 use crate::program::kind::Shape;
 use rustc_hash::FxHashMap;
 
-/// The positions at a point of a run.
+/// The positions of all chunks at a point of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Positions {
     chunks: u32,
@@ -14,12 +14,12 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// Those at the call's begin.
+    /// Returns the positions when the call begins.
     pub(crate) fn new(shape: &Shape) -> Positions {
         Positions { chunks: shape.chunks, scratch: FxHashMap::default() }
     }
 
-    /// The position of a chunk; `None` for a chunk of scratch that nothing was stored to.
+    /// Returns the position of a chunk; `None` for a chunk of scratch that nothing was stored to.
     pub(crate) fn of(&self, at: Location) -> Option<u32> {
         match at.buffer {
             Buffer::Scratch => self.scratch.get(&at).copied(),
@@ -27,8 +27,8 @@ impl Positions {
         }
     }
 
-    /// The position at which chunk `offset` of an operation's slices is: that of the operand that tells its size, or,
-    /// where all lie in scratch, that of the first source that holds something.
+    /// Returns the position of chunk `offset` of an operation: that of an operand outside scratch, or, where all lie in
+    /// scratch, that of the first source that holds something.
     pub(crate) fn of_operation(&self, sources: &[Slice], dests: &[Slice], offset: u32) -> u32 {
         let sized = sources.iter().chain(dests).find(|slice| slice.buffer != Buffer::Scratch);
         match sized {
@@ -37,7 +37,7 @@ impl Positions {
         }
     }
 
-    /// The operation has stored chunks at the positions from `position` on.
+    /// Notes the positions of the chunks that the operation stores.
     pub(crate) fn stored(&mut self, op: &Op) {
         for dest in op.dests.iter().filter(|dest| dest.buffer == Buffer::Scratch) {
             for (at, offset) in dest.locations().zip(0..) {

@@ -6,9 +6,9 @@ use std::fmt;
 /// A slice as the program's text evaluates it: `buffer[rank][start..end]` (`end = start + 1` for one chunk).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RawSlice {
-    /// Which buffer.
+    /// The buffer.
     pub buffer: Buffer,
-    /// Whose.
+    /// The rank whose buffer it is.
     pub rank: i64,
     /// First chunk.
     pub start: i64,
@@ -27,7 +27,7 @@ impl fmt::Display for RawSlice {
     }
 }
 
-/// Where an operation runs, as attributes evaluate it; see [`crate::program::Site`].
+/// The site of an operation as attributes evaluate it; see [`crate::program::Site`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RawSite {
     /// `#[on(..)]`.

@@ -1,8 +1,8 @@
 //! The numbers that a program is made for.
 
-/// What a program is made for.
+/// The numbers that a program is made for.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Setting {
+pub struct ProgramSetting {
     /// World size, at least 1.
     pub ranks: u32,
     /// The root, below `ranks`; 0 where the kind has none.

@@ -1,11 +1,11 @@
-//! Which rank moves the data: options that say so, as executing ranks in the program.
+//! The executing rank of statements whose transport is get.
 
 use crate::options::{How, ScheduleOptions, Transport};
 use crate::program::{Op, Program, Site};
 use smallvec::smallvec;
 
-/// The program with the executing ranks that `options` ask for: with `get` every copy is executed by the rank that it
-/// goes to, unless `#[on(..)]` names one.
+/// Returns the program with the executing ranks that `options` ask for. With `get`, the destination's rank executes a
+/// copy, unless `#[on(..)]` names another one.
 pub(crate) fn place(mut program: Program, options: &ScheduleOptions) -> Program {
     let gets: Vec<bool> = program
         .statements
@@ -29,7 +29,7 @@ pub(crate) fn place(mut program: Program, options: &ScheduleOptions) -> Program 
     program
 }
 
-/// The transport asked for: the statement's own, or the schedule's.
+/// Returns the transport asked for: the statement's own, or else the schedule's.
 pub(crate) fn transport(options: &ScheduleOptions, how: &How) -> Option<Transport> {
     how.transport.or(options.how.transport).map(|given| given.value)
 }

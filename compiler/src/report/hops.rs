@@ -1,4 +1,4 @@
-//! How often data crosses ranks one time after another.
+//! The hops of data between ranks, one after the other.
 
 use crate::program::Program;
 use crate::program::ids::{Rank, Slice};
@@ -6,16 +6,16 @@ use crate::program::kind::{Kind, Shape};
 use crate::program::location::Locations;
 use crate::values::switch::Switch;
 
-/// The longest chain of dependent hops: a chunk that comes from another rank, or goes to another one, hops. (A value
-/// that the switch combines or hands out hops too.) Dependent are a value and those that it is made of.
+/// The longest chain of dependent hops. A chunk hops when it comes from another rank or goes to one, or when the switch
+/// combines or multicasts it. A hop depends on those of the values that its value is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hops {
-    /// The program's.
+    /// The hops of the program's longest chain.
     pub longest: u32,
-    /// The least that is possible where every rank has a link to every other one; none for a custom collective.
+    /// The least that is possible if every rank has a link to every other one; none for a custom collective.
     pub linked: Option<u32>,
-    /// The least that is possible where a rank sends to one other and receives from one other at a time: with each
-    /// hop at most twice as many ranks have a part in a value.
+    /// The least that is possible if a rank sends to one other and receives from one other at a time. With each hop at
+    /// most twice as many ranks have a part in a value.
     pub one_port: Option<u32>,
 }
 
@@ -39,7 +39,7 @@ fn longest(program: &Program, switch: &Switch) -> u32 {
     let locations = Locations::new(&program.shape);
     let mut hops = vec![0_u32; locations.len()];
     let mut longest = 0;
-    // Of the operation's values, chunk by chunk.
+    // The hops of the operation's values, chunk by chunk.
     let mut made = Vec::new();
     for op in &program.ops {
         let here = op.executor();

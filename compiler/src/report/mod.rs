@@ -1,4 +1,4 @@
-//! What a program costs and promises: bytes and hops against their lower bounds, the order of combination, memory.
+//! The report on a program: bytes and hops against their lower bounds, the order of combination, memory.
 //!
 //! Text form (`Display`):
 //!
@@ -39,37 +39,37 @@ pub struct Report {
     pub shape: Shape,
     /// The values of the collective's parameters.
     pub params: Vec<(String, i64)>,
-    /// Statements of the source that moved data.
+    /// The number of statements that move data.
     pub statements: usize,
-    /// Operations of all ranks.
+    /// The number of operations of all ranks.
     pub operations: usize,
-    /// What ranks send each other.
+    /// The traffic between ranks.
     pub traffic: Traffic,
-    /// How often data crosses ranks one time after another.
+    /// The hops of data between ranks, one after the other.
     pub hops: Hops,
-    /// How the results come about.
+    /// The order of combination of the results.
     pub reduction: Reduction,
-    /// What crosses nodes, where there are several.
+    /// The traffic between nodes, if there are several.
     pub crossing: Option<Crossing>,
-    /// What may hold anything at the end.
+    /// The chunks that may hold anything at the end.
     pub unspecified: Unspecified,
 }
 
 /// Chunks that may hold anything at the end, of all ranks together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Unspecified {
-    /// Of the output, as a custom collective says.
+    /// Chunks of the output, as a custom collective says.
     pub output: u64,
-    /// Of `data`, beyond the output.
+    /// Chunks of `data` beyond the output.
     pub rest: u64,
-    /// Those of `rest` that the program overwrites.
+    /// The chunks of `rest` that the program overwrites.
     pub overwritten: u64,
 }
 
-/// Stage 1 of a program as the options carry it out, and the report on it.
+/// Proves a program by stage 1, as carried out under the options, and reports on it.
 ///
 /// # Errors
-/// As [`verify::program`]; and where the program is to be reproducible, and is not under these options.
+/// The findings of [`verify::program`], and one if the program has to be reproducible and is not under these options.
 pub fn report(program: &Program, options: &ScheduleOptions) -> Result<Report, Vec<Diagnostic>> {
     let contents = verify::judged(program)?;
     if let Some(finding) = verify::reproducible::under(program, &contents, options) {
@@ -79,7 +79,7 @@ pub fn report(program: &Program, options: &ScheduleOptions) -> Result<Report, Ve
 }
 
 impl Report {
-    /// Of a right program.
+    /// Reports on a program that stage 1 accepted.
     pub(crate) fn of(program: &Program, contents: &Contents, options: &ScheduleOptions) -> Report {
         let switch = Switch::of(program, options);
         let traffic = Traffic::of(program, &switch);
@@ -97,12 +97,12 @@ impl Report {
         }
     }
 
-    /// Chunks of a buffer on the rank that has most; 0 where the program names it otherwise.
+    /// Returns the chunks of a buffer on the rank that has most; 0 if the program has no such buffer.
     pub fn chunks(&self, buffer: Buffer) -> u32 {
         self.shape.chunks(buffer, self.shape.root)
     }
 
-    /// Bytes of every rank's scratch for a message of `bytes` (the larger of one rank's input and output).
+    /// Returns the bytes of every rank's scratch for a message of `bytes`: the larger of one rank's input and output.
     pub fn scratch_bytes(&self, bytes: u64, dtype: DType) -> u64 {
         let size = dtype.bytes() as u64;
         let count = self.shape.kind.count(bytes, dtype, self.shape.ranks);
@@ -158,7 +158,7 @@ impl fmt::Display for Report {
 }
 
 impl Report {
-    /// What is to be said, each with its title.
+    /// Returns the lines of the text form, each with its title.
     fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![
             ("program", {

@@ -1,11 +1,11 @@
-//! What ranks send each other, in chunks.
+//! The traffic between ranks, in chunks.
 //!
-//! The model: the executing rank gets what it reads from another rank, and puts what it stores to another rank; each
-//! chunk that crosses counts once, where it leaves and where it arrives. What stays on a rank costs nothing. Where the
-//! switch takes part (NVLink SHARP; PTX ISA, `multimem`), a reduction takes a chunk from every rank that it reads,
-//! the executing one among them, and brings one to the executing rank; a multicast store sends one chunk, and brings
-//! one to every rank stored to, the executing one among them. So an all-reduce in two shots sends 1 + 1/N messages a
-//! rank.
+//! The executing rank gets the chunks that it reads from other ranks, and puts those that it stores to other ranks. Each
+//! chunk that crosses counts once where it leaves and once where it arrives; a chunk that stays on its rank costs
+//! nothing. Where the switch takes part (NVLink SHARP; PTX ISA, `multimem`), a reduction takes a chunk from every rank
+//! that it reads, the executing one among them, and brings one to the executing rank. A multicast store sends one chunk,
+//! and brings one to every rank stored to, the executing one among them. So an all-reduce in two shots sends 1 + 1/N
+//! messages a rank.
 
 use crate::program::Program;
 use crate::program::ids::Rank;
@@ -13,49 +13,48 @@ use crate::program::kind::Kind;
 use crate::values::switch::Switch;
 use std::fmt;
 
-/// What ranks send each other during a call, in chunks.
+/// The traffic between ranks during a call, in chunks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Traffic {
-    /// Chunks that each rank sends.
+    /// The chunks that each rank sends.
     pub sent: Vec<u64>,
-    /// Chunks that each rank receives.
+    /// The chunks that each rank receives.
     pub received: Vec<u64>,
-    /// Chunks of the message, the larger of one rank's input and output.
+    /// The chunks of the message: the larger of one rank's input and output.
     pub message: u64,
-    /// Parts of the message that some rank has to send or to receive, whatever the program; none for a custom
-    /// collective.
+    /// The part of the message that some rank has to send or receive in any program; none for a custom collective.
     pub bound: Option<Fraction>,
-    /// Whether the switch combines or multicasts.
+    /// The switch combines or multicasts.
     pub multimem: bool,
-    /// By sending rank, then receiving rank; what goes through the switch's multicast address is not in it.
+    /// Chunks by sending rank, then receiving rank, without those through the switch's multicast address.
     links: Vec<u32>,
 }
 
 /// The traffic of pairs of ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Links {
-    /// Ordered pairs of different ranks.
+pub struct LinkTraffic {
+    /// The ordered pairs of different ranks.
     pub all: u64,
-    /// Those that carry anything.
+    /// The pairs that carry anything.
     pub used: u64,
-    /// The most that one carries, in chunks.
+    /// The most that a pair carries, in chunks.
     pub most: u64,
-    /// The least that one of those in use carries, in chunks.
+    /// The least that a pair in use carries, in chunks.
     pub least: u64,
 }
 
-/// What crosses nodes, in chunks.
+/// The traffic between nodes, in chunks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Crossing {
-    /// Between all nodes together.
+    /// The chunks that all nodes send.
     pub all: u64,
-    /// What the busiest node sends or receives.
+    /// The chunks that the busiest node sends or receives.
     pub node: u64,
-    /// What the busiest rank sends or receives.
+    /// The chunks that the busiest rank sends to, or receives from, other nodes.
     pub rank: u64,
 }
 
-/// A quotient of whole numbers; equal quotients are equal.
+/// A quotient of whole numbers. Fractions of the same value are equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Fraction {
     /// The dividend.
@@ -65,12 +64,12 @@ pub struct Fraction {
 }
 
 impl Fraction {
-    /// `over / under`; 0 where that is no number.
+    /// Makes `over / under`; 0 for a divisor of 0.
     pub fn new(over: u64, under: u64) -> Fraction {
         if under == 0 { Fraction { over: 0, under: 1 } } else { Fraction { over, under } }
     }
 
-    /// Rounded.
+    /// Returns the value, rounded.
     pub fn value(self) -> f64 {
         self.over as f64 / self.under as f64
     }
@@ -133,36 +132,36 @@ impl Traffic {
         traffic
     }
 
-    /// Chunks that one rank sends another one, not counting those through the switch's multicast address.
+    /// Returns the chunks that one rank sends another, without those through the switch's multicast address.
     pub fn link(&self, from: Rank, to: Rank) -> u64 {
         self.links[from.0 as usize * self.sent.len() + to.0 as usize].into()
     }
 
-    /// The most that a rank sends, in chunks.
+    /// Returns the most that a rank sends, in chunks.
     pub fn most_sent(&self) -> u64 {
         self.sent.iter().copied().max().unwrap_or(0)
     }
 
-    /// The most that a rank receives, in chunks.
+    /// Returns the most that a rank receives, in chunks.
     pub fn most_received(&self) -> u64 {
         self.received.iter().copied().max().unwrap_or(0)
     }
 
-    /// The most that a rank sends or receives, as parts of the message: what the bound is about.
+    /// Returns the most that a rank sends or receives, as a part of the message. The bound is one of this.
     pub fn busiest(&self) -> Fraction {
         self.part(self.most_sent().max(self.most_received()))
     }
 
-    /// Chunks as parts of the message.
+    /// Returns a number of chunks as a part of the message.
     pub fn part(&self, chunks: u64) -> Fraction {
         Fraction::new(chunks, self.message)
     }
 
-    /// Pairs of ranks.
-    pub fn links(&self) -> Links {
+    /// Returns the traffic of pairs of ranks.
+    pub fn links(&self) -> LinkTraffic {
         let ranks = self.sent.len() as u64;
         let used = self.links.iter().copied().filter(|&chunks| chunks > 0);
-        Links {
+        LinkTraffic {
             all: ranks * (ranks - 1),
             used: used.clone().count() as u64,
             most: used.clone().max().unwrap_or(0).into(),
@@ -170,7 +169,7 @@ impl Traffic {
         }
     }
 
-    /// What crosses `nodes` nodes, to which the ranks belong in order and in equal numbers.
+    /// Returns the traffic between `nodes` nodes, to which the ranks belong in order and in equal numbers.
     pub fn crossing(&self, nodes: u32) -> Crossing {
         let ranks = self.sent.len();
         let local = (ranks / nodes.max(1) as usize).max(1);
@@ -194,8 +193,8 @@ impl Traffic {
     }
 }
 
-/// Parts of the message that some rank has to send or to receive. nccl-tests' doc/PERFORMANCE.md derives those of the
-/// kinds; with a switch that combines and multicasts, an all-reduce costs each rank its own input and its share of
+/// Returns the part of the message that some rank has to send or receive. nccl-tests' doc/PERFORMANCE.md derives it for
+/// each kind. With a switch that combines and multicasts, an all-reduce costs each rank its own input and its share of
 /// the sums.
 fn bound(kind: Kind, ranks: u32, multimem: bool) -> Option<Fraction> {
     let n = u64::from(ranks);

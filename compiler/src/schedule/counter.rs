@@ -2,21 +2,21 @@
 
 use crate::options::Protocol;
 
-/// What a counter counts. Start words are `{sequence: high 32, hash: low 32}`, all others plain 64-bit counts.
+/// The events that a counter counts. A start word is `{sequence: high 32, hash: low 32}`; all others are 64-bit counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum CounterKind {
-    /// The writing rank's kernel has begun; written by its block 0.
+    /// The start: the writing rank's kernel has begun. Its block 0 signals it.
     Start,
-    /// A step of the writing block is done.
+    /// Steps of the writing block that are done.
     Data,
-    /// Messages of a connection that lie in their slots; written by the block that stores them.
+    /// Messages of a connection that lie in their slots. The block that stores them signals it.
     Message,
-    /// Messages of a connection that have been read; written by the block that reads them.
+    /// Credits: messages of a connection that have been read. The block that reads them signals it.
     Credit(Protocol),
 }
 
 impl CounterKind {
-    /// The word in the text form.
+    /// Returns the word of the text form.
     pub fn name(self) -> &'static str {
         match self {
             CounterKind::Start => "start",
@@ -28,7 +28,7 @@ impl CounterKind {
         }
     }
 
-    /// Of those of FIFOs, in the order in which they lie.
+    /// Returns the index of a FIFO's counter among those of the FIFO, in the order of memory; `None` for others.
     pub(crate) fn fifo(self) -> Option<u64> {
         match self {
             CounterKind::Start | CounterKind::Data => None,

@@ -1,4 +1,4 @@
-//! IR 2: what every thread block of every rank does, step by step, with all synchronization explicit.
+//! The schedule: the steps of every thread block of every rank, with all synchronization.
 //!
 //! Text form (`Display`; [`Schedule::parse`] reads it back):
 //!
@@ -16,7 +16,7 @@
 //!   expect data r1.b0 += 1
 //! ```
 //!
-//! A schedule that moves through FIFO slots, `8 slots, tile 32768` in its first line:
+//! A schedule that moves through FIFO slots, with `8 slots, tile 32768` in its first line:
 //!
 //! ```text
 //! r0.b0
@@ -31,39 +31,39 @@
 //!   signal credit r0.b0
 //! ```
 //!
-//! Meaning: the blocks of all ranks run at once, each its steps in order, a step by all its threads. A counter is
-//! the tuple (kind, writing block, waiting block); values count from the call's begin. `signal` names the waiting
-//! blocks, `wait` the writing ones. Waits of one step are polled side by side and end with a block-wide barrier;
-//! signals of one step are stored by one thread each. `sync` is a block-wide barrier. An `expect` line says by how
-//! much the block raises what it expects of a counter when the call ends. `#3` names the program's operation, which the
-//! step carries out; `of #3`, a step that only brings what it takes or takes away what it makes. A move
-//! between chunks of scratch alone says `at 2`, the position in their unit of what lies there.
+//! Meaning: the blocks of all ranks run at once. Each block goes through its steps in order, and all its threads take
+//! part in a step. A counter is the tuple (kind, writing block, waiting block); values count from the call's begin.
+//! `signal` names the waiting blocks, `wait` the writing ones. The waits of one step are polled side by side and end with
+//! a block-wide barrier; each signal of one step is stored by one thread. `sync` is a block-wide barrier. An `expect`
+//! line says by how much the block raises its expectation of a counter when the call ends. `#3` names the program's operation that the step
+//! carries out. `of #3` marks a step that only brings one of its sources, or takes its result away. A move between chunks
+//! of scratch alone says `at 2`: the position in their unit of the chunks that lie there.
 //!
-//! With a tile every block goes through its steps once for each tile: chunks are moved tile by tile, signals are given
+//! With a tile, every block goes through its steps once for each tile. Chunks are moved tile by tile, signals are given
 //! for each tile, and values waited for count from the tile's begin. Only starts are signalled and waited for once, before
-//! the first tile. All blocks have as many tiles as the largest chunk; what is beyond a chunk's end is empty.
+//! the first tile. All blocks have as many tiles as the largest chunk; beyond a chunk's end a tile is empty.
 //!
-//! With instances there are as many copies of all blocks, each with counters and FIFOs of its own. A chunk is split into equal
-//! parts, rounded up to 16 bytes, one an instance; so no two instances touch the same bytes, and what is proved of one holds
-//! of all.
+//! With instances there are as many copies of all blocks, each with counters and FIFOs of its own. A chunk is split into
+//! equal parts, rounded up to 16 bytes, one for each instance. So no two instances touch the same bytes, and a proof of
+//! one is a proof of all.
 //!
-//! `multimem data[..][3]` are the same chunks of every rank, reached through the switch: as the only source they come
-//! combined, as the only destination they are stored to everywhere.
+//! `multimem data[..][3]` is chunk 3 of every rank, reached through the switch. As the only source the chunks arrive
+//! combined; as the only destination each of them is stored to.
 //!
-//! `slot r1.b0[2]` is a *message*: number 2 of this tile from this block to that one, in a slot of the connection's FIFO in
-//! the reading rank's memory; as a source, from that block. `LL r1.b0[2]` and `LL128 r1.b0[2]` carry their flags with
-//! the data, and are waited for word by word; a plain one is announced by a `message` signal. A slot is free again when
-//! the reader has signalled as many credits as messages were stored before it, less the number of slots; so a value
-//! below 1 stands for a message of an earlier tile or call.
+//! `slot r1.b0[2]` is a *message*: as a destination, number 2 of this tile from this block to r1.b0; as a source, from r1.b0
+//! to this block. It lies in a slot of the connection's FIFO, in the reading rank's memory. `LL r1.b0[2]` and
+//! `LL128 r1.b0[2]` carry their flags with the data, and readers wait for them word by word; a `message` signal announces a
+//! plain one. The slot of message n of a tile is free when the reader has signalled n + 1 credits less the number of slots.
+//! So a value below 1 stands for a message of an earlier tile or call.
 //!
 //! Invariants, each with the check that enforces it:
-//! 1. Places, chunks and counters exist; slices of one move are equally long; start counters are signalled by block 0,
-//!    once; every counter signalled is waited for, and every wait is for a value that is signalled (`form`).
-//! 2. Replayed in any order that the waits allow, the moves compute the program (`translation`).
+//! 1. Blocks, chunks and counters exist. Slices of one move are equally long. Block 0 signals start counters, once. Every
+//!    counter signalled is waited for, and every wait is for a value that is signalled (`form`).
+//! 2. The moves compute the program, in any order that the waits allow (`translation`).
 //! 3. Every wait ends, whatever the speeds of the blocks (`deadlock`).
-//! 4. Two accesses to one location, one of them a store, are ordered (`data-race`). Threads of one block are ordered
-//!    by `wait` and `sync` only, but that moves through lines of one protocol give equal parts of a chunk to equal threads.
-//!    A slot is stored to only when its last message has been read (`slot-reuse`).
+//! 4. Two accesses to one location, one of them a store, are ordered (`data-race`). Only `wait` and `sync` order threads of
+//!    one block, except that moves through lines of one protocol give the same part of a chunk to the same thread. A slot
+//!    is stored to only when its last message has been read (`slot-reuse`).
 //! 5. A peer's buffer is touched only between that peer's start, with an equal call, and its exit (`entry-exit`).
 //! 6. At the end both sides of each counter have advanced by the same number, and no start signal is outstanding
 //!    (`invariant`).
@@ -77,100 +77,100 @@ pub use counter::{CounterKind, FIFOS, SLOTS};
 pub use parse::ParseError;
 
 use crate::options::Protocol;
-use crate::program::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
+use crate::program::ids::{BlockId, Buffer, Rank, Slice, ThreadBlock};
 use crate::program::kind::Shape;
 use crate::program::{OpId, join};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// The schedule of all ranks.
+/// A schedule: the steps of every thread block of every rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The collective's name.
     pub name: String,
     /// Kind, world size, chunks, placement.
     pub shape: Shape,
-    /// Most blocks a rank may have; fixes where counters lie.
+    /// The most blocks a rank may have. It decides where counters lie.
     pub block_cap: u32,
-    /// Bytes of a chunk that are moved at a time; `None`: all of it.
+    /// The tile: bytes of a chunk that are moved at a time; `None` for the whole chunk.
     pub tile: Option<u64>,
-    /// Slots of each connection's FIFO.
+    /// The slots of each connection's FIFO.
     pub slots: u32,
-    /// Copies of the blocks, each of which moves its part of every chunk.
+    /// The instances: copies of all blocks, each of which moves its part of every chunk.
     pub instances: u32,
     /// The thread blocks of each rank: `blocks[rank][block]`.
     pub blocks: Vec<Vec<Block>>,
 }
 
-/// One thread block of one rank.
+/// A thread block of one rank: its steps.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Block {
-    /// What it does, in order.
+    /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// By how much it raises what it expects of each counter that it waits for, when the call ends.
+    /// The counters that it waits for, each with the amount by which the block raises its expectation when the call ends.
     pub expects: Vec<(Counter, u32)>,
 }
 
-/// One step of a thread block.
+/// A step of a thread block: an action, and the operation that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is done.
+    /// The action.
     pub action: Action,
     /// The operation of the program that a move serves, where known.
     pub origin: Option<OpId>,
-    /// The move does not carry the operation out: it brings one of its sources, or takes away what it made.
+    /// True for a move that brings a source of the operation, or takes its result away, and does not carry it out.
     pub transfer: bool,
 }
 
 impl Step {
-    /// A step of no operation.
+    /// Makes a step that serves no operation.
     pub fn plain(action: Action) -> Step {
         Step { action, origin: None, transfer: false }
     }
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Wait until every counter has reached its value; then all threads go on.
+    /// Waits until every counter has reached its value; then all threads go on.
     Wait(Vec<Arrival>),
-    /// Raise every counter by one.
+    /// Raises every counter by one.
     Signal(Vec<Counter>),
-    /// Combine the sources in order (a copy if there is one) and store the result to every destination.
+    /// Combines the sources in order (a copy if there is one) and stores the result to every destination.
     Move {
-        /// What is read.
+        /// The operands read.
         sources: Vec<Operand>,
-        /// What is stored.
+        /// The operands stored.
         dests: Vec<Operand>,
-        /// The position of the first chunk in its unit, on which its size depends.
+        /// The position of the first chunk in its unit, which decides its size.
         position: u32,
     },
-    /// All threads of the block wait for each other.
+    /// Makes all threads of the block wait for each other.
     BlockSync,
 }
 
-/// The operand whose chunks tell the size of a move: the first one that does not lie in scratch or a slot.
+/// Returns the operand that tells the size of a move: the first one that lies neither in scratch nor in a slot.
 pub fn sizing(sources: &[Operand], dests: &[Operand]) -> Option<Slice> {
     let slices = sources.iter().chain(dests).filter_map(|operand| operand.slices().next());
     slices.into_iter().find(|slice| slice.buffer != Buffer::Scratch)
 }
 
-/// What a move reads or stores.
+/// An operand of a move.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Operand {
-    /// Chunks of a rank's buffer.
+    /// A slice of a rank's buffer.
     Memory(Slice),
-    /// One chunk's message.
-    Message(Message),
-    /// Chunks of every rank's buffer, through the switch.
+    /// The message of one chunk.
+    Message(FifoMessage),
+    /// The same chunks of every rank's buffer, through the switch.
     Multicast(Multicast),
 }
 
-/// The same chunks of every rank's buffer.
+/// The same chunks of every rank's buffer, reached through the switch.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Multicast {
-    /// Which buffer.
+    /// The buffer.
     pub buffer: Buffer,
     /// First chunk.
     pub start: u32,
@@ -181,7 +181,7 @@ pub struct Multicast {
 }
 
 impl Multicast {
-    /// Each rank's chunks, in the order of the ranks.
+    /// Returns each rank's slice, in the order of the ranks.
     pub fn slices(&self) -> impl Iterator<Item = Slice> + use<> {
         let Multicast { buffer, start, len, ranks } = *self;
         (0..ranks).map(move |rank| Slice { buffer, rank: Rank(rank), start, len })
@@ -189,7 +189,7 @@ impl Multicast {
 }
 
 impl Operand {
-    /// The chunks of one rank's buffer, if it is that.
+    /// Returns the slice, if it is one of a single rank.
     pub fn memory(&self) -> Option<&Slice> {
         match self {
             Operand::Memory(slice) => Some(slice),
@@ -197,15 +197,15 @@ impl Operand {
         }
     }
 
-    /// The message, if it is one.
-    pub fn message(&self) -> Option<&Message> {
+    /// Returns the message, if it is one.
+    pub fn message(&self) -> Option<&FifoMessage> {
         match self {
             Operand::Message(message) => Some(message),
             Operand::Memory(_) | Operand::Multicast(_) => None,
         }
     }
 
-    /// The chunks of buffers that it stands for, rank by rank; none for a message.
+    /// Returns the slices that it stands for, rank by rank; none for a message.
     pub fn slices(&self) -> impl Iterator<Item = Slice> + use<> {
         let (slice, ranks) = match self {
             Operand::Memory(slice) => (*slice, slice.rank.0..slice.rank.0 + 1),
@@ -217,7 +217,7 @@ impl Operand {
         ranks.map(move |rank| Slice { rank: Rank(rank), ..slice })
     }
 
-    /// Chunks moved.
+    /// Returns the number of chunks moved.
     pub fn len(&self) -> u32 {
         match self {
             Operand::Memory(slice) => slice.len,
@@ -226,12 +226,12 @@ impl Operand {
         }
     }
 
-    /// Never: an operand has at least one chunk.
+    /// Returns false: an operand has at least one chunk.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the two share memory, seen from within one tile.
+    /// Returns true if the two share memory within one tile.
     pub fn overlaps(&self, other: &Operand) -> bool {
         match (self, other) {
             (Operand::Message(a), Operand::Message(b)) => a == b,
@@ -240,33 +240,33 @@ impl Operand {
     }
 }
 
-/// One chunk on its way through a slot.
+/// A message: one chunk, or one tile of it, on its way through a FIFO slot.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Message {
-    /// The FIFO.
+pub struct FifoMessage {
+    /// The connection, whose FIFO it goes through.
     pub connection: Connection,
-    /// Which one of this tile, from 0.
+    /// Its number in this tile, from 0.
     pub number: u32,
 }
 
-/// A FIFO from one block to another; its slots lie in the memory of the reading rank.
+/// A connection: a FIFO from one thread block to another. Its slots lie in the memory of the reading rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Connection {
-    /// How messages are laid out and announced.
+    /// The protocol, which decides how messages are laid out and announced.
     pub protocol: Protocol,
     /// The block that stores.
-    pub writer: Place,
+    pub writer: BlockId,
     /// The block that reads.
-    pub reader: Place,
+    pub reader: BlockId,
 }
 
 impl Connection {
-    /// The counter of messages that have been read.
+    /// Returns the counter of the messages that have been read.
     pub fn credit(&self) -> Counter {
         Counter { kind: CounterKind::Credit(self.protocol), writer: self.reader, waiter: self.writer }
     }
 
-    /// The counter of messages that have been stored; there is none where messages carry flags.
+    /// Returns the counter of the messages that have been stored; `None` where messages carry flags.
     pub fn announced(&self) -> Option<Counter> {
         let counter = Counter { kind: CounterKind::Message, writer: self.writer, waiter: self.reader };
         (self.protocol == Protocol::Simple).then_some(counter)
@@ -274,7 +274,7 @@ impl Connection {
 }
 
 impl Counter {
-    /// The connection whose messages or credits it counts.
+    /// Returns the connection whose messages or credits it counts.
     pub fn connection(&self) -> Option<Connection> {
         let Counter { kind, writer, waiter } = *self;
         match kind {
@@ -285,43 +285,43 @@ impl Counter {
     }
 }
 
-/// A value waited for.
+/// An arrival: a counter and the value that a block waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Arrival {
     /// The counter.
     pub counter: Counter,
-    /// The value it must reach, counted from the tile's begin: at least 1, but for credits.
+    /// The value it must reach, counted from the tile's begin; at least 1, except for credits.
     pub value: i32,
 }
 
-/// A counter: one writing block, one waiting block. It lies in the waiter's memory.
+/// A counter, which one thread block raises and another waits for. It lies in the waiter's memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Counter {
-    /// What it counts.
+    /// The events that it counts.
     pub kind: CounterKind,
     /// The block that signals.
-    pub writer: Place,
+    pub writer: BlockId,
     /// The block that waits.
-    pub waiter: Place,
+    pub waiter: BlockId,
 }
 
 impl Schedule {
-    /// Every block with its place, rank by rank.
-    pub fn places(&self) -> impl Iterator<Item = (Place, &Block)> {
+    /// Returns every block with its id, rank by rank.
+    pub fn places(&self) -> impl Iterator<Item = (BlockId, &Block)> {
         self.blocks.iter().zip(0..).flat_map(|(blocks, rank)| {
             blocks
                 .iter()
                 .zip(0..)
-                .map(move |(block, b)| (Place { rank: Rank(rank), block: ThreadBlock(b) }, block))
+                .map(move |(block, b)| (BlockId { rank: Rank(rank), block: ThreadBlock(b) }, block))
         })
     }
 
-    /// The block at `place`, if it exists.
-    pub fn block(&self, place: Place) -> Option<&Block> {
+    /// Returns the block with the id `place`, if it exists.
+    pub fn block(&self, place: BlockId) -> Option<&Block> {
         self.blocks.get(place.rank.0 as usize)?.get(place.block.0 as usize)
     }
 
-    /// How much of what the schedule has.
+    /// Counts the schedule's blocks, steps and connections.
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for connection in Fifos::of(self).0.keys() {
@@ -344,9 +344,9 @@ impl Schedule {
 }
 
 impl Block {
-    /// The counters that the block at `own` signals or waits for, or whose connections it stores to or reads from; with
+    /// Returns the counters that the block with the id `own` signals or waits for, and the credits of its connections; with
     /// repetitions.
-    pub fn counters(&self, own: Place) -> impl Iterator<Item = Counter> {
+    pub fn counters(&self, own: BlockId) -> impl Iterator<Item = Counter> {
         self.steps.iter().flat_map(move |step| -> Vec<Counter> {
             match &step.action {
                 Action::Wait(arrivals) => arrivals.iter().map(|arrival| arrival.counter).collect(),
@@ -362,8 +362,8 @@ impl Block {
     }
 }
 
-/// The FIFOs of a schedule's connections: those of a protocol from one rank to another are numbered through, in the order of
-/// their blocks.
+/// The FIFOs of a schedule's connections. Those of a protocol from one rank to another are numbered in the order of their
+/// blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Fifos(FxHashMap<Connection, u32>);
 
@@ -382,28 +382,28 @@ impl Fifos {
         Fifos(numbered.collect())
     }
 
-    /// The FIFO of a connection, 0 for one that the schedule does not have.
+    /// Returns the FIFO of a connection; 0 for one that the schedule does not have.
     pub fn number(&self, connection: &Connection) -> u32 {
         self.0.get(connection).copied().unwrap_or(0)
     }
 
-    /// How many there are of each protocol from one rank to another at most.
+    /// Returns the most FIFOs of a protocol from one rank to another.
     pub fn most(&self) -> u32 {
         self.0.values().max().map_or(0, |most| most + 1)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no FIFOs.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Counts over all ranks and blocks.
+/// Counts of a schedule's parts, over all ranks and blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Totals {
     /// Thread blocks.
     pub blocks: usize,
-    /// Steps of every sort.
+    /// Steps of all kinds.
     pub steps: usize,
     /// Copies and reductions.
     pub moves: usize,
@@ -417,8 +417,8 @@ pub struct Totals {
     pub connections: [usize; 3],
 }
 
-/// The protocol whose lines a move goes through, if it does. Two such moves of one block give the same part of a chunk to
-/// the same thread, so that nothing has to stand between them; others map parts to threads by their addresses.
+/// Returns the protocol whose lines a move goes through, if it does. Two such moves of one block give the same part of a
+/// chunk to the same thread, so that nothing has to stand between them. Other moves map parts to threads by addresses.
 pub fn lines(sources: &[Operand], dests: &[Operand]) -> Option<Protocol> {
     let protocols = sources.iter().chain(dests).filter_map(Operand::message).map(|m| m.connection.protocol);
     protocols.into_iter().find(|protocol| *protocol != Protocol::Simple)
@@ -488,23 +488,23 @@ impl fmt::Display for Action {
     }
 }
 
-/// Whether a move of these sources combines anything.
+/// Returns true if a move of these sources combines anything.
 pub(crate) fn combines(sources: &[Operand]) -> bool {
     sources.len() > 1 || matches!(sources, [Operand::Multicast(_)])
 }
 
-/// Operands as a block names them: messages by the block at the other end.
-fn ends(operands: &[Operand], peer: impl Fn(&Connection) -> Place) -> Vec<String> {
+/// Returns operands as a block names them: messages by the block at the other end.
+fn ends(operands: &[Operand], peer: impl Fn(&Connection) -> BlockId) -> Vec<String> {
     let name = |operand: &Operand| match operand {
         Operand::Memory(_) | Operand::Multicast(_) => operand.to_string(),
-        Operand::Message(Message { connection, number }) => {
+        Operand::Message(FifoMessage { connection, number }) => {
             format!("{} {}[{number}]", slot_word(connection.protocol), peer(connection))
         }
     };
     operands.iter().map(name).collect()
 }
 
-/// What a message of a protocol is called.
+/// Returns the word for a message of a protocol.
 fn slot_word(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Simple => "slot",
@@ -520,7 +520,7 @@ impl fmt::Display for Connection {
 }
 
 /// In full, for messages: `slot r0.b0 -> r1.b0 [2]`.
-impl fmt::Display for Message {
+impl fmt::Display for FifoMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} [{}]", self.connection, self.number)
     }

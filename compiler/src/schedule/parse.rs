@@ -1,31 +1,31 @@
 //! Reads a schedule's text form back.
 
 use super::{
-    Action, Arrival, Block, Connection, Counter, CounterKind, Message, Multicast, Operand, Schedule, Step,
-    combines, sizing, slot_word,
+    Action, Arrival, Block, Connection, Counter, CounterKind, FifoMessage, Multicast, Operand, Schedule,
+    Step, combines, sizing, slot_word,
 };
 use crate::options::Protocol;
 use crate::program::OpId;
-use crate::program::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
+use crate::program::ids::{BlockId, Buffer, Rank, Slice, ThreadBlock};
 use crate::program::kind::{Kind, Shape};
 use crate::schedule::SLOTS;
 use std::fmt::Display;
 
-/// Most ranks and most blocks a rank in a schedule text; more is refused before anything is allocated for it.
+/// The most ranks, and the most blocks a rank, of a schedule text. More are refused before anything is allocated for them.
 const MOST: u32 = 4096;
 
-/// Largest number of a rank, block, chunk, message or operation, and most signals of a call.
+/// The largest number of a rank, block, chunk, message or operation, and of signals in a call.
 const LARGEST: u32 = 1 << 24;
 
-/// Why a text is no schedule.
+/// The error for a text that is no schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct ParseError {
-    /// From 1.
+    /// The line, from 1.
     pub line: u32,
-    /// From 1.
+    /// The column in characters, from 1.
     pub column: u32,
-    /// What was expected, and what stood there.
+    /// The problem: what was expected, and what was found.
     pub problem: String,
 }
 
@@ -134,7 +134,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
     let Some((rank, blocks)) = schedule.blocks.iter_mut().enumerate().rfind(|(_, b)| !b.is_empty()) else {
         return Err(at.error_at(mark, "a step outside a block: a line like `r0.b0` comes first"));
     };
-    let own = Place { rank: Rank(rank as u32), block: ThreadBlock(blocks.len() as u32 - 1) };
+    let own = BlockId { rank: Rank(rank as u32), block: ThreadBlock(blocks.len() as u32 - 1) };
     let block = &mut blocks[own.block.0 as usize];
     if at.take("expect") {
         let kind = at.counter_kind()?;
@@ -156,7 +156,7 @@ fn content(schedule: &mut Schedule, at: &mut Cursor<'_>) -> Result<(), ParseErro
     Ok(())
 }
 
-fn action(at: &mut Cursor<'_>, own: Place, shape: &Shape) -> Result<Action, ParseError> {
+fn action(at: &mut Cursor<'_>, own: BlockId, shape: &Shape) -> Result<Action, ParseError> {
     if at.take("wait") {
         return Ok(Action::Wait(at.list(",", |at| {
             let kind = at.counter_kind()?;
@@ -218,7 +218,7 @@ impl<'a> Cursor<'a> {
         trimmed
     }
 
-    /// Where the next token begins.
+    /// Returns the beginning of the next token.
     fn mark(&mut self) -> usize {
         self.rest();
         self.at
@@ -276,7 +276,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number of something that could be there.
+    /// Reads a number of a rank, block, chunk, message or operation.
     fn index(&mut self, what: &str) -> Result<u32, ParseError> {
         let mark = self.mark();
         let index = self.number(what)?;
@@ -303,14 +303,14 @@ impl<'a> Cursor<'a> {
         Ok(Rank(self.index("a rank like `r0`")?))
     }
 
-    fn place(&mut self) -> Result<Place, ParseError> {
+    fn place(&mut self) -> Result<BlockId, ParseError> {
         let rank = self.rank()?;
         self.token(".")?;
         if !self.rest().starts_with('b') {
             return Err(self.expected("a block like `r0.b0`"));
         }
         self.at += 1;
-        Ok(Place { rank, block: ThreadBlock(self.index("a block like `r0.b0`")?) })
+        Ok(BlockId { rank, block: ThreadBlock(self.index("a block like `r0.b0`")?) })
     }
 
     fn counter_kind(&mut self) -> Result<CounterKind, ParseError> {
@@ -324,7 +324,7 @@ impl<'a> Cursor<'a> {
         found.ok_or_else(|| self.expected("`start`, `data`, `message` or `credit`"))
     }
 
-    /// A value waited for; only credits may be of earlier messages than the tile's.
+    /// Reads a value waited for. Only credits may be negative: they belong to messages of earlier tiles.
     fn value(&mut self, kind: CounterKind) -> Result<i32, ParseError> {
         let negative = matches!(kind, CounterKind::Credit(_)) && self.take("-");
         let mark = self.mark();
@@ -335,11 +335,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A slice or a message, whose connection follows from the block at its other end.
+    /// Reads a slice or a message. The connection of a message follows from the block at its other end.
     fn operand(
         &mut self,
         ranks: u32,
-        connection: impl Fn(Protocol, Place) -> Connection,
+        connection: impl Fn(Protocol, BlockId) -> Connection,
     ) -> Result<Operand, ParseError> {
         if self.take("multimem") {
             let buffer = self.buffer()?;
@@ -354,7 +354,7 @@ impl<'a> Cursor<'a> {
         self.token("[")?;
         let number = self.index("the message's number")?;
         self.token("]")?;
-        Ok(Operand::Message(Message { connection, number }))
+        Ok(Operand::Message(FifoMessage { connection, number }))
     }
 
     fn buffer(&mut self) -> Result<Buffer, ParseError> {
@@ -371,7 +371,7 @@ impl<'a> Cursor<'a> {
         Ok(Slice { buffer, rank, start, len })
     }
 
-    /// `[3]` or `[3..5]`: the first chunk and how many.
+    /// Reads `[3]` or `[3..5]`; returns the first chunk and the number of chunks.
     fn chunks(&mut self) -> Result<(u32, u32), ParseError> {
         self.token("[")?;
         let mark = self.mark();
@@ -407,7 +407,7 @@ mod tests {
 
     const HEADER: &str = "schedule s: all_reduce, 2 ranks, 1 chunk, block cap 32";
 
-    /// What is said of a text.
+    /// Returns the error for a text.
     fn refused(text: &str) -> String {
         match Schedule::parse(text) {
             Ok(schedule) => panic!("{text:?} is read as\n{schedule}"),

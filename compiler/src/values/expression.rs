@@ -1,27 +1,27 @@
-//! Expressions of values: compared, recognized, shown in brief. Those of results have every contribution once, so
-//! that walking them costs as many steps as they have contributions.
+//! Expressions of values: they are compared, recognized and shown in brief. A result has every contribution once, so
+//! walking its expression takes as many steps as it has contributions.
 
 use crate::values::{Node, ValueId, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Contributions that are shown, and parentheses that are opened, before the rest is left out.
+/// The most contributions that are shown, and parentheses that are opened; the rest is left out.
 const SHOWN: usize = 8;
 
 /// Tells which expressions give the same bits. Addition is commutative, so the first two terms may be exchanged.
 pub(super) struct Classes {
     chunks: bool,
-    /// By value: equal numbers are equal bits. Made when two values first differ.
+    /// A number for each value; equal numbers mean equal bits. Made when two values first differ.
     of: Option<Vec<u32>>,
 }
 
 impl Classes {
-    /// `chunks`: whether inputs of one rank are told apart by their chunk.
+    /// Makes classes that tell inputs of one rank apart by their chunk, if `chunks`.
     pub(super) fn new(chunks: bool) -> Classes {
         Classes { chunks, of: None }
     }
 
-    /// Whether two expressions have the same ranks, order and grouping, and the same chunks where these are told
+    /// Returns true if two expressions have the same ranks, order and grouping, and the same chunks where these are told
     /// apart.
     pub(super) fn same(&mut self, values: &Values, a: ValueId, b: ValueId) -> bool {
         if a == b {
@@ -35,7 +35,7 @@ impl Classes {
     }
 }
 
-/// The ranks of the inputs that a sum combines itself, ascending.
+/// Returns the ranks of the inputs among a sum's own terms, ascending.
 fn ranks(values: &Values, value: ValueId) -> SmallVec<[u32; 4]> {
     let Node::Sum(terms) = values.node(value) else { return SmallVec::new() };
     let rank = |term: ValueId| match values.node(term) {
@@ -82,15 +82,15 @@ fn classify(values: &Values, chunks: bool) -> Vec<u32> {
     of
 }
 
-/// A sum whose contributions come in one after the other.
+/// A sum whose contributions are added one after the other.
 pub(super) struct Line {
     /// Their ranks, in order. The first two of a sum that is not made at once may be exchanged.
     pub(super) ranks: Vec<u32>,
-    /// By one operation, which rounds once.
+    /// One operation adds them all, and rounds once.
     pub(super) at_once: bool,
 }
 
-/// The value as a line, if it is one.
+/// Returns the value as a line, if it is one.
 pub(super) fn line(values: &Values, value: ValueId) -> Option<Line> {
     let mut ranks = Vec::new();
     let (mut at, mut sums) = (value, 0);
@@ -117,7 +117,7 @@ pub(super) fn line(values: &Values, value: ValueId) -> Option<Line> {
 }
 
 impl Line {
-    /// As it is, and with the first two exchanged.
+    /// Returns the ranks as they are, and with the first two exchanged.
     fn ways(&self) -> [Vec<u32>; 2] {
         let mut exchanged = self.ranks.clone();
         if let [a, b, ..] = &mut exchanged[..] {
@@ -126,12 +126,12 @@ impl Line {
         [self.ranks.clone(), exchanged]
     }
 
-    /// Whether the ranks are 0, 1, 2, ...
+    /// Returns true if the ranks are 0, 1, 2, ...
     pub(super) fn by_rank(&self) -> bool {
         self.ways().iter().any(|ranks| ranks.iter().zip(0..).all(|(rank, i)| *rank == i))
     }
 
-    /// The first rank, and whether each next one is one higher (else one lower), round and round.
+    /// Returns the first rank of a ring, and true if each next rank is one higher, false if it is one lower (mod N).
     pub(super) fn ring(&self) -> Option<(u32, bool)> {
         self.ways().iter().find_map(|ranks| ring(ranks))
     }

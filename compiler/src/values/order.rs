@@ -1,5 +1,5 @@
-//! In which order the results' contributions are combined. Addition of floating-point numbers is commutative but not
-//! associative: equal orders are equal bits.
+//! The order in which contributions are combined into results. Addition of floating-point numbers is commutative but not
+//! associative, so equal orders give equal bits.
 
 use crate::program::Program;
 use crate::program::ids::{Location, Rank};
@@ -12,27 +12,27 @@ use crate::values::{Node, ValueId, Values};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
-/// How the results of a program come about.
+/// The order of combination of a program's results, and where results differ in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reduction {
     /// The order of combination.
-    pub order: Order,
-    /// Two ranks whose results should be equal, and are combined in different orders; none where all that should be
-    /// equal have the same bits.
+    pub order: ReductionOrder,
+    /// Two results that should be equal and are combined in different orders on their ranks; none where all that should
+    /// be equal have the same bits.
     pub ranks_differ: Option<[Example; 2]>,
-    /// Two chunks of one rank's result that are combined in different orders, so that the bits of an element depend on
-    /// where the borders of chunks fall, hence on the size of the message; none where all have the same order.
+    /// Two chunks of one rank's result that are combined in different orders. Then an element's bits depend on the chunk
+    /// that it falls into, and so on the size of the message. None where all have the same order.
     pub chunks_differ: Option<[Example; 2]>,
 }
 
 /// The order in which contributions are combined.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// Results are copies of inputs.
+pub enum ReductionOrder {
+    /// Nothing is combined: results are copies of inputs.
     Exact,
     /// The switch combines, in an order of its own.
     Switch,
-    /// By rank, 0 first.
+    /// By rank, from rank 0 on.
     Ranks {
         /// All in one statement, which rounds once.
         at_once: bool,
@@ -40,29 +40,29 @@ pub enum Order {
     /// Around a ring: each rank after its neighbour.
     Ring {
         /// The rank whose contribution is the first.
-        first: First,
-        /// From each rank to the next higher one; else to the next lower one.
+        first: RingStart,
+        /// True from each rank to the next higher one, false to the next lower one.
         up: bool,
     },
-    /// Any other; that of one result in brief.
+    /// Any other order; the expression of one result in brief.
     Other(Example),
 }
 
-/// Where a ring begins.
+/// The rank at which a ring begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum First {
-    /// At the same rank for all results.
+pub enum RingStart {
+    /// The same rank for all results.
     Rank(u32),
-    /// At a rank that goes with the chunk, or with the rank that gets the result, by this much (mod N).
+    /// The chunk's index, or the rank that gets the result, plus this number (mod N).
     Shift(u32),
-    /// At one that depends on the chunk, or on the rank that gets the result, otherwise.
+    /// A rank that varies with the result in another way.
     Varies,
 }
 
 /// The expression of one result in brief.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Example {
-    /// Whose output.
+    /// The rank whose output it is.
     pub rank: Rank,
     /// The chunk of that output.
     pub chunk: u32,
@@ -80,7 +80,7 @@ struct Sum<'p> {
 }
 
 impl Reduction {
-    /// Of a right program.
+    /// Finds the order of a program that stage 1 accepted.
     pub(crate) fn of(program: &Program, contents: &Contents, switch: &Switch) -> Reduction {
         let every = || (0..program.shape.ranks).map(Rank);
         let sums = || sums(program, contents, every());
@@ -91,7 +91,7 @@ impl Reduction {
             let (_, ranks_differ) = by_rank(sums(), |a, b| class(a) == class(b));
             let example = |sum: Sum<'_>| Example::new(&sum, "a sum that the switch makes".to_owned());
             return Reduction {
-                order: Order::Switch,
+                order: ReductionOrder::Switch,
                 ranks_differ: ranks_differ.map(|pair| pair.map(example)),
                 chunks_differ: None,
             };
@@ -111,9 +111,9 @@ impl Reduction {
         }
     }
 
-    /// Whether results depend on neither rank, nor message size, nor schedule.
+    /// Returns true if results depend on neither rank, message size nor schedule.
     pub fn reproducible(&self) -> bool {
-        self.order != Order::Switch && self.ranks_differ.is_none() && self.chunks_differ.is_none()
+        self.order != ReductionOrder::Switch && self.ranks_differ.is_none() && self.chunks_differ.is_none()
     }
 }
 
@@ -130,7 +130,7 @@ impl fmt::Display for Example {
     }
 }
 
-/// The results of these ranks that are combinations, by rank and chunk.
+/// Returns the results of these ranks that are combinations, by rank and chunk.
 fn sums<'p>(
     program: &'p Program,
     contents: &'p Contents,
@@ -153,14 +153,14 @@ fn place(program: &Program, sum: &Sum<'_>) -> Location {
     program.shape.output_location(sum.rank, sum.chunk)
 }
 
-/// The first of those results that should be the same; and the first two of these that are not, after which nothing
-/// more is looked at.
+/// Returns the first of each group of results that should be equal, and the first two that are not. It stops at those
+/// two.
 fn by_rank<'p>(
     sums: impl Iterator<Item = Sum<'p>>,
     mut same: impl FnMut(&Sum<'p>, &Sum<'p>) -> bool,
 ) -> (Vec<Sum<'p>>, Option<[Sum<'p>; 2]>) {
     let mut firsts: Vec<Sum<'p>> = Vec::new();
-    // Their places among the first ones.
+    // Indices into `firsts`.
     let mut reduced: Vec<Option<usize>> = Vec::new();
     let mut combined: FxHashMap<&[Contribution], usize> = FxHashMap::default();
     for sum in sums {
@@ -185,7 +185,7 @@ fn by_rank<'p>(
     (firsts, None)
 }
 
-/// The first two results of one rank, from the same ranks, whose expressions differ in more than the chunk.
+/// Returns the first two results of one rank that combine the same ranks by expressions that differ in more than the chunk.
 fn differing_chunks<'p>(values: &Values, sums: &[Sum<'p>]) -> Option<[Sum<'p>; 2]> {
     let mut reduced: Option<Sum<'p>> = None;
     let mut combined: FxHashMap<Vec<Rank>, Sum<'p>> = FxHashMap::default();
@@ -209,15 +209,15 @@ fn differing_chunks<'p>(values: &Values, sums: &[Sum<'p>]) -> Option<[Sum<'p>; 2
     None
 }
 
-/// The order of the results, as far as it has a name.
-fn order(program: &Program, values: &Values, sums: &[Sum<'_>]) -> Order {
+/// Returns the order of the results.
+fn order(program: &Program, values: &Values, sums: &[Sum<'_>]) -> ReductionOrder {
     let ranks = program.shape.ranks;
     let mut seen = FxHashSet::default();
-    let Some(&first) = sums.first() else { return Order::Exact };
+    let Some(&first) = sums.first() else { return ReductionOrder::Exact };
     if let Node::Leaf(_) = values.node(first.value) {
-        return Order::Exact;
+        return ReductionOrder::Exact;
     }
-    // What a ring's beginning may go with: the rank in a reduce-scatter, else the chunk.
+    // A ring's beginning may go with the rank in a reduce-scatter, and with the chunk otherwise.
     let key = |sum: &Sum<'_>| match program.shape.kind {
         Kind::ReduceScatter => sum.rank.0 % ranks,
         _ => sum.chunk % ranks,
@@ -232,19 +232,19 @@ fn order(program: &Program, values: &Values, sums: &[Sum<'_>]) -> Order {
     let rings: Vec<Ring> = distinct.map_while(ring).collect();
     let all = |same: fn(&Ring, &Ring) -> bool| rings.iter().all(|ring| same(&rings[0], ring));
     if rings.len() < seen.len() || !all(|a, b| a.up == b.up) {
-        return Order::Other(Example::new(&first, expression::brief(values, first.value)));
+        return ReductionOrder::Other(Example::new(&first, expression::brief(values, first.value)));
     }
     if all(|a, b| b.by_rank && a.at_once == b.at_once) {
-        return Order::Ranks { at_once: rings[0].at_once };
+        return ReductionOrder::Ranks { at_once: rings[0].at_once };
     }
     let first = if all(|a, b| a.start == b.start) {
-        First::Rank(rings[0].start)
+        RingStart::Rank(rings[0].start)
     } else if all(|a, b| a.shift == b.shift) {
-        First::Shift(rings[0].shift)
+        RingStart::Shift(rings[0].shift)
     } else {
-        First::Varies
+        RingStart::Varies
     };
-    Order::Ring { first, up: rings[0].up }
+    ReductionOrder::Ring { first, up: rings[0].up }
 }
 
 /// A result that is combined around a ring.
@@ -253,12 +253,12 @@ struct Ring {
     at_once: bool,
     up: bool,
     start: u32,
-    /// How far it begins from the rank that it may go with.
+    /// The distance of its beginning from the rank or chunk that it may go with.
     shift: u32,
 }
 
-/// What every chunk holds at the end, where each sum that the switch makes is one of its own: equal numbers are equal
-/// bits.
+/// Returns a number for every chunk's value at the end. Equal numbers mean equal bits; each sum that the switch makes has
+/// a number of its own.
 fn switch_classes(program: &Program, switch: &Switch) -> FxHashMap<Location, u32> {
     type Key = (Vec<u32>, Option<(usize, u32)>);
     let locations = Locations::new(&program.shape);
@@ -287,27 +287,27 @@ fn switch_classes(program: &Program, switch: &Switch) -> FxHashMap<Location, u32
 impl fmt::Display for Reduction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.order {
-            Order::Exact => return f.write_str("results are copies, exact"),
-            Order::Switch => f.write_str("the switch's own")?,
-            Order::Ranks { at_once: true } => f.write_str("by rank, rounded once")?,
-            Order::Ranks { at_once: false } => f.write_str("by rank, one after the other")?,
-            Order::Ring { first, up } => {
+            ReductionOrder::Exact => return f.write_str("results are copies, exact"),
+            ReductionOrder::Switch => f.write_str("the switch's own")?,
+            ReductionOrder::Ranks { at_once: true } => f.write_str("by rank, rounded once")?,
+            ReductionOrder::Ranks { at_once: false } => f.write_str("by rank, one after the other")?,
+            ReductionOrder::Ring { first, up } => {
                 let way = if *up { "up" } else { "down" };
                 match first {
-                    First::Rank(rank) => write!(f, "{way} the ring from rank {rank}")?,
-                    First::Shift(0) => write!(f, "{way} the ring from the chunk's rank")?,
-                    First::Shift(by) => write!(f, "{way} the ring from the chunk's rank + {by}")?,
-                    First::Varies => write!(f, "{way} the ring, beginning at different ranks")?,
+                    RingStart::Rank(rank) => write!(f, "{way} the ring from rank {rank}")?,
+                    RingStart::Shift(0) => write!(f, "{way} the ring from the chunk's rank")?,
+                    RingStart::Shift(by) => write!(f, "{way} the ring from the chunk's rank + {by}")?,
+                    RingStart::Varies => write!(f, "{way} the ring, beginning at different ranks")?,
                 }
             }
-            Order::Other(example) => write!(f, "{example}")?,
+            ReductionOrder::Other(example) => write!(f, "{example}")?,
         }
         f.write_str(match self.ranks_differ {
             None => "; the same bits on all ranks",
             Some(_) => "; bits differ between ranks",
         })?;
         f.write_str(match (&self.order, &self.chunks_differ) {
-            (Order::Switch, _) => "; may differ between runs and machines",
+            (ReductionOrder::Switch, _) => "; may differ between runs and machines",
             (_, None) => "; independent of the message's size",
             (_, Some(_)) => "; depends on the message's size",
         })

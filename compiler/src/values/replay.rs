@@ -1,21 +1,21 @@
-//! Runs a program over values.
+//! Replays: runs of a program over values.
 
 use crate::program::{OpId, Program};
 use crate::values::{State, ValueId, Values};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// What a run does to ranges of chunks, by their numbers (see [`Locations`](crate::program::location::Locations)); told in the
-/// order in which it happens: an operation reads all its sources before it stores.
+/// An observer of a replay. It learns of every read and store of ranges of chunks, by their numbers (see
+/// [`Locations`](crate::program::location::Locations)), in order: an operation reads all its sources before it stores.
 pub(crate) trait Observe {
-    /// The operation reads chunks, which hold this, or nothing.
+    /// An operation reads chunks that hold these values, or nothing.
     fn read(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]);
-    /// The operation has stored these values to chunks.
+    /// An operation has stored these values to chunks.
     fn store(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]);
 }
 
-/// Runs the program from the contents at the call's begin; returns the contents at its end. An operation with a slice
-/// outside its buffer does nothing: slices are judged before.
+/// Runs the program from the state at the call's begin, and returns the state at its end. An operation with a slice
+/// outside its buffer does nothing: slices have been judged before.
 pub(crate) fn replay(program: &Program, values: &mut Values, observer: &mut impl Observe) -> State {
     let mut state = State::initial(&program.shape, values);
     let locations = *state.locations();
@@ -47,7 +47,7 @@ pub(crate) fn replay(program: &Program, values: &mut Values, observer: &mut impl
                     held[dest.clone()].iter_mut().for_each(|held| *held = held.or(Some(unknown)));
                 }
             }
-            sources => combine(values, held, (sources, &dests), len),
+            sources => combine(values, held, &Ranges { sources, dests: &dests, len }),
         }
         for dest in &dests {
             observer.store(id, dest.clone(), &held[dest.clone()]);
@@ -56,17 +56,24 @@ pub(crate) fn replay(program: &Program, values: &mut Values, observer: &mut impl
     state
 }
 
-/// Combines ranges of `len` chunks: those of the sources, each of which is one of the destinations or apart from them.
+/// The chunks of an operation, by their numbers.
+pub(super) struct Ranges<'a> {
+    pub(super) sources: &'a [Range<usize>],
+    pub(super) dests: &'a [Range<usize>],
+    /// The length of each.
+    pub(super) len: usize,
+}
+
+/// Combines ranges of chunks. Each source is one of the destinations, or disjoint from them.
 pub(super) fn combine(
     values: &mut Values,
     held: &mut [Option<ValueId>],
-    (sources, dests): (&[Range<usize>], &[Range<usize>]),
-    len: usize,
+    &Ranges { sources, dests, len }: &Ranges<'_>,
 ) {
     let mut terms: SmallVec<[ValueId; 8]> = SmallVec::new();
     let mut done = 0;
     while done < len {
-        // As far as every source's values follow each other, they are combined at once.
+        // Consecutive values of every source are combined at once.
         let mut alike = len - done;
         terms.clear();
         for source in sources {
@@ -87,18 +94,18 @@ pub(super) fn combine(
     }
 }
 
-/// How many chunks at the beginning hold values that follow each other; at least 1.
+/// Returns the number of chunks at the beginning that hold consecutive values; at least 1.
 fn following(held: &[Option<ValueId>]) -> usize {
     let Some(Some(first)) = held.first() else { return 1 };
     held.iter().zip(0..).position(|(held, by)| *held != Some(first.further(by))).unwrap_or(held.len())
 }
 
-/// The values at the end of the program, for comparison with those of a schedule that shares `values`.
+/// Returns the state at the program's end, for comparison with that of a schedule that shares `values`.
 pub fn final_state(program: &Program, values: &mut Values) -> State {
     replay(program, values, &mut Unwritten::default())
 }
 
-/// Whether a run reads a chunk that holds nothing.
+/// An observer that notes whether a run reads a chunk that holds nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten(pub(crate) bool);
 

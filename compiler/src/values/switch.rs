@@ -1,11 +1,11 @@
-//! What the switch does for a program: statements whose transport is multimem.
+//! The operations in which the switch takes part: those of statements whose transport is multimem.
 
 use crate::options::{ScheduleOptions, Transport};
 use crate::program::ids::Slice;
 use crate::program::transport;
 use crate::program::{Op, Program};
 
-/// The statements that the switch takes part in.
+/// The statements in which the switch takes part.
 #[derive(Debug)]
 pub(crate) struct Switch {
     used: bool,
@@ -13,7 +13,7 @@ pub(crate) struct Switch {
 }
 
 impl Switch {
-    /// As the program's statements and the schedule say.
+    /// Finds the statements, by the options of the program's statements and of the schedule.
     pub(crate) fn of(program: &Program, options: &ScheduleOptions) -> Switch {
         let multimem =
             |how| program.shape.ranks > 1 && transport::transport(options, how) == Some(Transport::Multimem);
@@ -21,7 +21,7 @@ impl Switch {
         Switch { used: statements.contains(&true), statements }
     }
 
-    /// Whether it takes part in any statement.
+    /// Returns true if it takes part in any statement.
     pub(crate) fn used(&self) -> bool {
         self.used
     }
@@ -30,18 +30,18 @@ impl Switch {
         self.used && self.statements.get(op.statement.0 as usize) == Some(&true) && side_by_side(slices)
     }
 
-    /// Whether it combines what the operation reads.
+    /// Returns true if the switch combines the operation's sources.
     pub(crate) fn reduces(&self, op: &Op) -> bool {
         self.serves(op, &op.sources)
     }
 
-    /// Whether it hands out what the operation stores.
+    /// Returns true if the switch stores to the operation's destinations.
     pub(crate) fn multicasts(&self, op: &Op) -> bool {
         self.serves(op, &op.dests)
     }
 }
 
-/// Whether the slices are several, and the same chunks of different ranks.
+/// Returns true for several slices that are the same chunks of different ranks.
 fn side_by_side(slices: &[Slice]) -> bool {
     let Some((first, others)) = slices.split_first() else { return false };
     let same = |slice: &Slice| Slice { rank: first.rank, ..*slice } == *first;

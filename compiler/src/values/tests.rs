@@ -1,7 +1,7 @@
 use super::inputs::Inputs;
 use super::*;
 use crate::program::kind::Kind;
-use crate::values::replay::combine;
+use crate::values::replay::{Ranges, combine};
 use proptest::prelude::*;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -225,11 +225,13 @@ proptest! {
             for ((sources, dest), by_chunk) in operations.iter().zip(&by_chunk) {
                 let part = |range: &Range<usize>, i: usize| range.start + i..range.start + i + 1;
                 if *by_chunk == turned {
-                    combine(&mut values, &mut held, (sources, std::slice::from_ref(dest)), dest.len());
+                    let ranges = Ranges { sources, dests: std::slice::from_ref(dest), len: dest.len() };
+                    combine(&mut values, &mut held, &ranges);
                 } else {
                     for i in 0..dest.len() {
                         let sources: Vec<_> = sources.iter().map(|source| part(source, i)).collect();
-                        combine(&mut values, &mut held, (&sources, &[part(dest, i)]), 1);
+                        let ranges = Ranges { sources: &sources, dests: &[part(dest, i)], len: 1 };
+                        combine(&mut values, &mut held, &ranges);
                     }
                 }
                 for i in 0..dest.len() {

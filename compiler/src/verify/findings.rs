@@ -1,7 +1,7 @@
 //! Collects problems, one a (check, statement): the first in full, the others counted.
 
 use crate::diagnostic::words;
-use crate::diagnostic::{Check, Context, Diagnostic};
+use crate::diagnostic::{Check, Diagnostic, DiagnosticContext};
 use crate::program::{Program, StatementId, TrailId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -47,7 +47,8 @@ impl Findings {
         }
         let mut diagnostic = describe();
         diagnostic.loc = Some(program.statements[statement.0 as usize].loc);
-        diagnostic.context = Some(Context { iteration: program.trails.describe(trail), ..program.context() });
+        diagnostic.context =
+            Some(DiagnosticContext { iteration: program.trails.describe(trail), ..program.context() });
         self.entries.push(Entry { diagnostic, more: 0, unit });
     }
 
@@ -109,12 +110,12 @@ pub fn merge_sizes(failures: Vec<(u32, Vec<Diagnostic>)>) -> Vec<Diagnostic> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Check, Context, Loc, Position};
+    use crate::diagnostic::{Check, DiagnosticContext, LineColumn, Loc};
 
     fn finding(check: Check, line: u32, ranks: u32) -> Diagnostic {
-        let at = |column| Position { line, column };
+        let at = |column| LineColumn { line, column };
         Diagnostic::new(check, Loc { start: at(4), end: at(9) }, format!("seen with {ranks}"))
-            .context(Context { ranks, ..Context::default() })
+            .context(DiagnosticContext { ranks, ..DiagnosticContext::default() })
     }
 
     #[test]

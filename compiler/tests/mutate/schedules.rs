@@ -1,12 +1,12 @@
 //! Schedules with one step, arrival, signal, barrier or expectation dropped, doubled or retargeted.
 
-use quadrille_compiler::program::ids::{Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
 use quadrille_compiler::schedule::{Action, Counter, Operand, Schedule};
 
 /// Every mutant of a schedule with what was done to it.
 pub(crate) fn mutants(schedule: &Schedule) -> Vec<(String, Schedule)> {
     let mut all = Vec::new();
-    let places: Vec<Place> = schedule.places().map(|(place, _)| place).collect();
+    let places: Vec<BlockId> = schedule.places().map(|(place, _)| place).collect();
     for place in places {
         let (rank, block) = (place.rank.0 as usize, place.block.0 as usize);
         let original = &schedule.blocks[rank][block];
@@ -115,5 +115,5 @@ fn another(operand: &mut Operand, ranks: u32) {
 }
 
 fn retarget(counter: &mut Counter, ranks: u32) {
-    counter.waiter = Place { rank: Rank((counter.waiter.rank.0 + 1) % ranks), block: ThreadBlock(0) };
+    counter.waiter = BlockId { rank: Rank((counter.waiter.rank.0 + 1) % ranks), block: ThreadBlock(0) };
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use quadrille_compiler::collective::{Collective, Evaluate};
 use quadrille_compiler::diagnostic::Diagnostic;
 use quadrille_compiler::program::Program;
-use quadrille_compiler::program::Setting;
+use quadrille_compiler::program::ProgramSetting;
 use quadrille_compiler::program::ids::{Buffer, Location, Rank};
 use quadrille_compiler::program::kind::{Expected, Kind, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 struct Fixed(Program);
 
 impl Evaluate for Fixed {
-    fn program(&self, _: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, _: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         Ok(self.0.clone())
     }
 }

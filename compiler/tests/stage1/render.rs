@@ -2,10 +2,12 @@
 
 use super::programs::ring_all_reduce;
 use insta::assert_snapshot;
-use quadrille_compiler::diagnostic::{Check, Context, Diagnostic, Diagnostics, Loc, Position, SourceFile};
+use quadrille_compiler::diagnostic::{
+    Check, Diagnostic, DiagnosticContext, Diagnostics, LineColumn, Loc, SourceFile,
+};
 
 fn loc(start: (u32, u32), end: (u32, u32)) -> Loc {
-    let position = |(line, column)| Position { line, column };
+    let position = |(line, column)| LineColumn { line, column };
     Loc { start: position(start), end: position(end) }
 }
 
@@ -104,7 +106,7 @@ fn places_beyond_the_text() {
 
 #[test]
 fn all_parts() {
-    let context = Context {
+    let context = DiagnosticContext {
         ranks: 8,
         params: "k = 5".to_owned(),
         also: vec![2, 3, 4, 6],

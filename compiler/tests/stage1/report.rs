@@ -8,9 +8,9 @@ use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::program::ids::{Location, Rank};
 use quadrille_compiler::program::kind::{Contribution, Expected, Kind};
-use quadrille_compiler::report::traffic::{Crossing, Fraction, Links};
+use quadrille_compiler::report::traffic::{Crossing, Fraction, LinkTraffic};
 use quadrille_compiler::report::{self, Report, Unspecified};
-use quadrille_compiler::values::order::{First, Order};
+use quadrille_compiler::values::order::{ReductionOrder, RingStart};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -130,7 +130,7 @@ pub(crate) fn compare(program: &Program) {
     assert_eq!(reduction.ranks_differ.is_none(), same.values().all(|v| v.len() == 1), "{program}");
     assert_eq!(reduction.chunks_differ.is_none(), alike.values().all(|v| v.len() == 1), "{program}");
     let copies = same.is_empty() || shape.ranks == 1;
-    assert_eq!(reduction.order == Order::Exact, copies, "{program}");
+    assert_eq!(reduction.order == ReductionOrder::Exact, copies, "{program}");
     if !shape.in_place || copies || report.traffic.bound.is_none() {
         return;
     }
@@ -248,17 +248,20 @@ fn named_algorithms() {
 #[test]
 fn orders() {
     let order = |sketch: Sketch, ranks| report(&sketch.program(ranks).unwrap()).reduction.order;
-    let ring = |shift| Order::Ring { first: First::Shift(shift), up: true };
+    let ring = |shift| ReductionOrder::Ring { first: RingStart::Shift(shift), up: true };
     let named = |name: &str| programs::all().into_iter().find(|(known, _)| *known == name).unwrap().1;
     assert_eq!(order(programs::ring_all_reduce(0, 0), 5), ring(1));
     assert_eq!(order(named("ring reduce-scatter, in place"), 4), ring(1));
     assert_eq!(order(named("ring all-reduce, out of place"), 4), ring(0));
-    assert_eq!(order(named("one-shot all-reduce"), 4), Order::Ranks { at_once: true });
-    assert_eq!(order(named("pairwise all-to-all"), 4), Order::Exact);
-    assert_eq!(order(reduce_in_place(), 4), Order::Ring { first: First::Rank(3), up: false });
-    let Order::Other(tree) = order(named("tree all-reduce, in place"), 4) else { panic!("no tree") };
+    assert_eq!(order(named("one-shot all-reduce"), 4), ReductionOrder::Ranks { at_once: true });
+    assert_eq!(order(named("pairwise all-to-all"), 4), ReductionOrder::Exact);
+    assert_eq!(order(reduce_in_place(), 4), ReductionOrder::Ring { first: RingStart::Rank(3), up: false });
+    let ReductionOrder::Other(tree) = order(named("tree all-reduce, in place"), 4) else { panic!("no tree") };
     assert_eq!(tree.to_string(), "output[0][0] = (r0 + r1) + (r2 + r3)");
-    assert!(matches!(order(own_order(), 3), Order::Ring { first: First::Varies, .. } | Order::Other(_)));
+    assert!(matches!(
+        order(own_order(), 3),
+        ReductionOrder::Ring { first: RingStart::Varies, .. } | ReductionOrder::Other(_)
+    ));
     let chain =
         sketch(AllReduce, &["data[r][0] += data[r - 1][0];", "data[r][0] = data[RANKS - 1][0];"], |r| {
             for rank in 1..r.n {
@@ -268,7 +271,7 @@ fn orders() {
                 r.set(1, &[], data(rank, 0), &[data(r.n - 1, 0)]);
             }
         });
-    assert_eq!(order(chain.in_place(), 5), Order::Ranks { at_once: false });
+    assert_eq!(order(chain.in_place(), 5), ReductionOrder::Ranks { at_once: false });
 }
 
 #[test]
@@ -283,8 +286,11 @@ fn the_switch() {
             assert_eq!(report.traffic.part(report.traffic.sent[rank]), bound);
             assert_eq!(report.traffic.part(report.traffic.received[rank]), bound);
         }
-        assert_eq!(report.traffic.links(), Links { all: u64::from(n * (n - 1)), used: 0, most: 0, least: 0 });
-        assert_eq!((report.hops.longest, &report.reduction.order), (2, &Order::Switch));
+        assert_eq!(
+            report.traffic.links(),
+            LinkTraffic { all: u64::from(n * (n - 1)), used: 0, most: 0, least: 0 }
+        );
+        assert_eq!((report.hops.longest, &report.reduction.order), (2, &ReductionOrder::Switch));
         // One rank has each sum made, and all get it.
         assert!(report.reduction.ranks_differ.is_none() && !report.reduction.reproducible());
         let one_shot =

@@ -1,6 +1,6 @@
 //! Programs written as closures over a recorder, and what stage 1 says of them.
 
-use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics, Loc, Position, SourceFile};
+use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics, LineColumn, Loc, SourceFile};
 use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
 use quadrille_compiler::options::{Given, How, Transport};
 use quadrille_compiler::program::RawSite;
@@ -114,8 +114,8 @@ impl Sketch {
         let root = Rank(self.root);
         let shape = Shape { in_place, nodes, scratch, root, ..Shape::new(self.kind, ranks, chunks) };
         let loc = |line, column, len| Loc {
-            start: Position { line, column },
-            end: Position { line, column: column + len as u32 },
+            start: LineColumn { line, column },
+            end: LineColumn { line, column: column + len as u32 },
         };
         let name = loc(1, 3, "example".len());
         let header = Header::new("example", shape, self.source(), name);

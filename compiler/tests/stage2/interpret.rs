@@ -5,7 +5,9 @@ use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::program::ids::{Location, Slice};
 use quadrille_compiler::program::kind::Shape;
-use quadrille_compiler::schedule::{Action, Connection, Counter, CounterKind, Message, Operand, Schedule};
+use quadrille_compiler::schedule::{
+    Action, Connection, Counter, CounterKind, FifoMessage, Operand, Schedule,
+};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -90,19 +92,19 @@ impl Slots {
         Slots { content: HashMap::new(), load, slots: u64::from(schedule.slots) }
     }
 
-    fn sequence(&self, message: &Message, tile: usize) -> u64 {
+    fn sequence(&self, message: &FifoMessage, tile: usize) -> u64 {
         let load = self.load.get(&message.connection).copied().unwrap_or(1);
         tile as u64 * load + u64::from(message.number)
     }
 
-    fn slot(&mut self, message: &Message, tile: usize) -> (u64, &mut (u64, u64)) {
+    fn slot(&mut self, message: &FifoMessage, tile: usize) -> (u64, &mut (u64, u64)) {
         let sequence = self.sequence(message, tile);
         let key = (message.connection, sequence % self.slots);
         (sequence + 1, self.content.entry(key).or_default())
     }
 
     /// Whether a flag says that the message is there; plain slots say nothing.
-    fn there(&self, message: &Message, tile: usize) -> bool {
+    fn there(&self, message: &FifoMessage, tile: usize) -> bool {
         let sequence = self.sequence(message, tile);
         let content = self.content.get(&(message.connection, sequence % self.slots));
         message.connection.protocol == Protocol::Simple

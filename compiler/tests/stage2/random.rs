@@ -3,7 +3,7 @@
 use super::{findings, interpret, lowered, told};
 use crate::mutate::schedules::mutants;
 use proptest::prelude::*;
-use quadrille_compiler::diagnostic::{Loc, Position, SourceFile};
+use quadrille_compiler::diagnostic::{LineColumn, Loc, SourceFile};
 use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
 use quadrille_compiler::options::{How, ScheduleOptions};
 use quadrille_compiler::program::RawSite;
@@ -39,7 +39,7 @@ fn draft(ranks: i64, chunks: i64) -> impl Strategy<Value = Draft> {
 fn record(ranks: u32, chunks: u32, in_place: bool, drafts: &[Draft]) -> Program {
     let shape = Shape { in_place, ..Shape::new(Kind::AllReduce, ranks, chunks) };
     let source = SourceFile { path: "random.rs".into(), first_line: 1, text: "fn random() {}".into() };
-    let loc = Loc { start: Position { line: 1, column: 3 }, end: Position { line: 1, column: 9 } };
+    let loc = Loc { start: LineColumn { line: 1, column: 3 }, end: LineColumn { line: 1, column: 9 } };
     // Positions do not matter here: chunks of equal length may meet anywhere.
     let header = Header::new("random", shape, source, loc);
     let mut recorder = Recorder::new(Header { divisible: true, ..header });

@@ -9,13 +9,13 @@ use crate::syntax::{Definition, Function};
 use quadrille_compiler::diagnostic::{Diagnostic, SourceFile};
 use quadrille_compiler::evaluate::{self, Head, LoopName, Recording, Run};
 use quadrille_compiler::program::Program;
-use quadrille_compiler::program::Setting;
+use quadrille_compiler::program::ProgramSetting;
 
 /// The program of `definition` in a setting. All findings of the run otherwise.
 pub(crate) fn program(
     definition: &Definition,
     source: &SourceFile,
-    setting: &Setting,
+    setting: &ProgramSetting,
 ) -> Result<Program, Vec<Diagnostic>> {
     let options = &definition.options;
     let params: Vec<&str> = options.params.iter().map(|param| param.name.as_str()).collect();

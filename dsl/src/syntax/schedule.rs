@@ -3,7 +3,7 @@
 use super::options::pairs;
 use super::parser::Parser;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::options::size::Bytes;
+use quadrille_compiler::options::size::ByteSize;
 use quadrille_compiler::options::{self, Given, How, Protocol, ScheduleOptions, Transport};
 use std::fmt;
 use syn::{Attribute, Expr, Lit, Meta, MetaNameValue};
@@ -144,9 +144,9 @@ impl Parser {
             },
             _ => None,
         };
-        let read = text.as_deref().map(str::parse::<Bytes>);
+        let read = text.as_deref().map(str::parse::<ByteSize>);
         let reason = match read {
-            Some(Ok(Bytes(value))) if value >= least => return Some(Given { value, loc }),
+            Some(Ok(ByteSize(value))) if value >= least => return Some(Given { value, loc }),
             Some(Ok(_)) => format!("it is at least {least}"),
             Some(Err(error)) => error.to_string(),
             None => "write a text with a unit, as \"256KiB\", or a number of bytes".to_owned(),

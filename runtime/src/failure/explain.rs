@@ -8,7 +8,7 @@ use crate::kernel::Loaded;
 use crate::launch::{Queued, Signature};
 use crate::world::owner;
 use quadrille_compiler::kernel::abi::{CounterLayout, CounterPart, FifoLayout, StatusRecord};
-use quadrille_compiler::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
 use quadrille_vgpu::{BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting, WaitsFor};
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ pub(super) struct Context<'a> {
 
 /// The place that a status record of a call names.
 pub(super) fn recorded_at(call: Option<&Queued>, record: StatusRecord) -> At {
-    let place = Place { rank: Rank(record.rank), block: ThreadBlock(record.block) };
+    let place = BlockId { rank: Rank(record.rank), block: ThreadBlock(record.block) };
     let step = call.and_then(|call| call.program.cuda.step(place, record.step));
     At {
         rank: place.rank,
@@ -93,11 +93,11 @@ impl Context<'_> {
     }
 
     /// Whose block it is: a launch may have blocks of all ranks.
-    fn place(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> Place {
+    fn place(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> BlockId {
         let rank = Rank(rank as u32);
         let calls = || self.calls(rank).map(|call| &call.program);
         let running = source.and_then(|source| calls().find(|program| program.wrote(source)));
-        running.or_else(|| calls().next()).map_or(Place { rank, block: ThreadBlock(block[0]) }, |program| {
+        running.or_else(|| calls().next()).map_or(BlockId { rank, block: ThreadBlock(block[0]) }, |program| {
             program.cuda.place(rank, block[0])
         })
     }
@@ -105,7 +105,7 @@ impl Context<'_> {
     /// A place in a kernel's text. The innermost line that belongs to a step counts: what a step calls is inlined
     /// into it.
     fn at(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> At {
-        let Place { rank, block } = self.place(rank, block, source);
+        let BlockId { rank, block } = self.place(rank, block, source);
         let mut at = At { rank, block, statement: None, line: source.map(|s| s.line) };
         let found = source.and_then(|source| {
             let line = |program: &Arc<Loaded>| Some((program.clone(), program.step_line(source)?.line));

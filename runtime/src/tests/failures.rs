@@ -11,7 +11,7 @@ use crate::launch::Call;
 use crate::run::{Batch, Session};
 use crate::world::{Options, World};
 use quadrille_compiler::program::dtype::RedOp;
-use quadrille_compiler::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
 use quadrille_vgpu::Check;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn a_hang_names_the_waiting_blocks_and_their_counters() {
     let [wait] = &waiting[..] else { panic!("{failure}") };
     assert_eq!((wait.at.rank, wait.at.block), (Rank(1), ThreadBlock(0)));
     assert_eq!(wait.at.statement.as_deref(), Some("wait for the data"));
-    let from = Place { rank: Rank(0), block: ThreadBlock(0) };
+    let from = BlockId { rank: Rank(0), block: ThreadBlock(0) };
     assert_eq!(wait.waits_for, Awaited::Signal { kind: CounterKind::Data, from });
     let text = failure.to_string();
     assert!(text.contains("rank 1, block 0, at `wait for the data`"), "{text}");

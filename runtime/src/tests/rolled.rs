@@ -11,7 +11,7 @@ use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::dtype::{DType, RedOp};
-use quadrille_compiler::program::ids::{Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
 use quadrille_compiler::schedule::SLOTS;
 use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::schedule::{Action, Operand, Step};
@@ -28,7 +28,7 @@ fn session(options: Options) -> (World, Session) {
     (world, session)
 }
 
-fn steps(collective: &Collective, domain: &Domain, at: Place) -> Vec<Step> {
+fn steps(collective: &Collective, domain: &Domain, at: BlockId) -> Vec<Step> {
     let schedule = collective.verified(domain).unwrap();
     let (_, block) = schedule.places().find(|(place, _)| *place == at).unwrap();
     block.steps.clone()
@@ -84,7 +84,7 @@ fn a_wait_in_a_loop_is_told_by_its_iteration() {
             let at = state.groups[&group.id].status[2];
             let record = StatusRecord::decode(&state.gpus.read(at, StatusRecord::BYTES).unwrap()).unwrap();
             assert_eq!(record.rank, 2);
-            let waiting = Place { rank: Rank(2), block: ThreadBlock(record.block) };
+            let waiting = BlockId { rank: Rank(2), block: ThreadBlock(record.block) };
             let steps = steps(&collective, &domain, waiting);
             let step = &steps[record.step as usize];
             let waits = match &step.action {
@@ -121,7 +121,7 @@ fn timelines_have_every_iteration() {
     let timeline = batch.statistics.timeline.unwrap();
     assert_eq!(timeline.blocks.len(), RANKS as usize);
     for block in &timeline.blocks {
-        let planned = steps(&collective, &domain, Place { rank: block.rank, block: block.block });
+        let planned = steps(&collective, &domain, BlockId { rank: block.rank, block: block.block });
         let told: Vec<u32> = block.steps.iter().map(|step| step.step).collect();
         assert!(told.is_sorted_by(|a, b| a < b), "{told:?}");
         for (step, index) in planned.iter().zip(0..) {

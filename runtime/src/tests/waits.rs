@@ -15,7 +15,7 @@ use quadrille_compiler::kernel::abi::{CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::dtype::{DType, RedOp};
-use quadrille_compiler::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
 use quadrille_compiler::schedule::domain::Domain;
 use quadrille_vgpu::{Check, ClockOptions, Policy, Topology};
@@ -97,7 +97,7 @@ pub(super) fn records(session: &Session) -> Vec<Option<StatusRecord>> {
 }
 
 /// What words of a rank's counter region are not zero: part, counter, the peer's place, and the own block.
-fn counters(session: &Session, rank: usize) -> Vec<(CounterPart, CounterKind, Place, ThreadBlock)> {
+fn counters(session: &Session, rank: usize) -> Vec<(CounterPart, CounterKind, BlockId, ThreadBlock)> {
     let group = &session.communicators()[0].group;
     let layout = group.shared.counter_layout();
     let state = group.shared.lock();
@@ -177,7 +177,7 @@ fn a_rank_that_never_starts_is_named() {
                     records[rank].unwrap_or_else(|| panic!("{context}: rank {rank} gave up silently"));
                 assert_eq!((record.code, record.rank as usize), (StatusRecord::TIMEOUT, rank), "{context}");
             }
-            let waiting = Place { rank: at.rank, block: at.block };
+            let waiting = BlockId { rank: at.rank, block: at.block };
             if !at_end {
                 published_nothing(&session, waiting, staged, &context);
             }
@@ -194,7 +194,7 @@ fn a_rank_that_never_starts_is_named() {
 
 /// A block whose first wait has failed has told others nothing but its start, or what needs nobody else; and what it has not
 /// seen, it does not count.
-fn published_nothing(session: &Session, waiting: Place, staged: Option<Protocol>, context: &str) {
+fn published_nothing(session: &Session, waiting: BlockId, staged: Option<Protocol>, context: &str) {
     for rank in (0..RANKS as usize).filter(|&rank| rank != waiting.rank.0 as usize) {
         match staged {
             None => {
@@ -241,7 +241,7 @@ fn lines_that_do_not_come_are_given_up() {
             assert_eq!(chain[..], [Rank(2), Rank(1)], "{context}: {failure}");
             let lines = Awaited::Fifo { what: protocol.name(), peer: Rank(1), number: 0 };
             assert_eq!(*waits_for, lines, "{context}: {failure}");
-            let waiting = Place { rank: at.rank, block: at.block };
+            let waiting = BlockId { rank: at.rank, block: at.block };
             published_nothing(&session, waiting, Some(protocol), &context);
         }
     }

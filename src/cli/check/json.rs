@@ -5,8 +5,8 @@ use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_compiler::report::Report;
 use quadrille_compiler::report::hops::Hops;
-use quadrille_compiler::report::traffic::{Crossing, Links, Traffic};
-use quadrille_compiler::values::order::{Example, First, Order, Reduction};
+use quadrille_compiler::report::traffic::{Crossing, LinkTraffic, Traffic};
+use quadrille_compiler::values::order::{Example, Reduction, ReductionOrder, RingStart};
 use serde_json::{Map, Value, json};
 
 /// One world size.
@@ -69,7 +69,7 @@ fn schedule(schedule: &CheckedSchedule) -> Value {
 
 fn report(report: &Report) -> Value {
     let traffic = &report.traffic;
-    let Links { all, used, most, least } = traffic.links();
+    let LinkTraffic { all, used, most, least } = traffic.links();
     let chunks: Map<String, Value> = Buffer::ALL
         .into_iter()
         .map(|buffer| (buffer.name().to_owned(), json!(report.chunks(buffer))))
@@ -107,21 +107,21 @@ fn matrix(traffic: &Traffic) -> Vec<Vec<u64>> {
 
 fn reduction(reduction: &Reduction) -> Value {
     let order = match &reduction.order {
-        Order::Exact => "copies",
-        Order::Switch => "switch",
-        Order::Ranks { at_once: true } => "ranks-at-once",
-        Order::Ranks { at_once: false } => "ranks",
-        Order::Ring { up: true, .. } => "ring-up",
-        Order::Ring { up: false, .. } => "ring-down",
-        Order::Other(_) => "other",
+        ReductionOrder::Exact => "copies",
+        ReductionOrder::Switch => "switch",
+        ReductionOrder::Ranks { at_once: true } => "ranks-at-once",
+        ReductionOrder::Ranks { at_once: false } => "ranks",
+        ReductionOrder::Ring { up: true, .. } => "ring-up",
+        ReductionOrder::Ring { up: false, .. } => "ring-down",
+        ReductionOrder::Other(_) => "other",
     };
     let first = match reduction.order {
-        Order::Ring { first: First::Rank(rank), .. } => json!({ "rank": rank }),
-        Order::Ring { first: First::Shift(shift), .. } => json!({ "shift": shift }),
+        ReductionOrder::Ring { first: RingStart::Rank(rank), .. } => json!({ "rank": rank }),
+        ReductionOrder::Ring { first: RingStart::Shift(shift), .. } => json!({ "shift": shift }),
         _ => Value::Null,
     };
     let shown = match &reduction.order {
-        Order::Other(shown) => example(shown),
+        ReductionOrder::Other(shown) => example(shown),
         _ => Value::Null,
     };
     let pair = |pair: &Option<[Example; 2]>| pair.as_ref().map(|pair| pair.each_ref().map(example));

@@ -5,7 +5,7 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::lower::Chosen;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::report::Report;
-use quadrille_compiler::values::order::Order;
+use quadrille_compiler::values::order::ReductionOrder;
 use std::fmt::Write;
 
 /// The table's first lines: the collective, and titles. `sends`, `receives` and `bound` are parts of the message.
@@ -59,15 +59,15 @@ pub(super) fn row(size: &CheckedSize) -> String {
 /// The order of combination, whether ranks get the same bits, whether these depend on the message's size.
 fn order(report: &Report) -> (&'static str, &'static str, &'static str) {
     let order = match report.reduction.order {
-        Order::Exact => return ("copies", "exact", "no"),
-        Order::Switch => "switch",
-        Order::Ranks { .. } => "by rank",
-        Order::Ring { .. } => "ring",
-        Order::Other(_) => "other",
+        ReductionOrder::Exact => return ("copies", "exact", "no"),
+        ReductionOrder::Switch => "switch",
+        ReductionOrder::Ranks { .. } => "by rank",
+        ReductionOrder::Ring { .. } => "ring",
+        ReductionOrder::Other(_) => "other",
     };
     let bits = if report.reduction.ranks_differ.is_none() { "equal" } else { "differ" };
     let sizes = match (&report.reduction.order, &report.reduction.chunks_differ) {
-        (Order::Switch, _) => "open",
+        (ReductionOrder::Switch, _) => "open",
         (_, None) => "no",
         (_, Some(_)) => "yes",
     };

@@ -3,7 +3,7 @@
 //! virtual microseconds.
 
 use super::report::SimReport;
-use quadrille_compiler::program::ids::Place;
+use quadrille_compiler::program::ids::BlockId;
 use quadrille_compiler::schedule::{Action, Schedule};
 use quadrille_runtime::{LinkUse, Picoseconds, Timeline};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(super) fn trace(timeline: &Timeline, schedule: &Schedule, report: &SimReport
         };
         let whole = slice(&report.title, "call", block.start, block.end, json!({ "call": block.call }));
         events.push((block.start, whole));
-        let place = Place { rank: block.rank, block: block.block };
+        let place = BlockId { rank: block.rank, block: block.block };
         let planned = schedule.places().find(|(at, _)| *at == place).map(|(_, planned)| &planned.steps);
         for step in &block.steps {
             let found = planned.and_then(|steps| steps.get(step.step as usize));

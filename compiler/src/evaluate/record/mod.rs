@@ -4,7 +4,7 @@
 mod promise;
 mod simultaneous;
 
-use crate::diagnostic::{Check, Context, Diagnostic, Loc, SourceFile};
+use crate::diagnostic::{Check, Diagnostic, DiagnosticContext, Loc, SourceFile};
 use crate::options::How;
 use crate::program::Scaling;
 use crate::program::contract::Contract;
@@ -121,7 +121,7 @@ impl Recorder {
     }
 
     /// The world that findings are shown for, outside iterations.
-    pub fn context(&self) -> Context {
+    pub fn context(&self) -> DiagnosticContext {
         self.program.context()
     }
 
@@ -275,10 +275,10 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Position;
+    use crate::diagnostic::LineColumn;
 
     fn line(line: u32) -> Loc {
-        Loc { start: Position { line, column: 0 }, end: Position { line, column: 2 } }
+        Loc { start: LineColumn { line, column: 0 }, end: LineColumn { line, column: 2 } }
     }
 
     fn at(statement: StatementId) -> Origin {

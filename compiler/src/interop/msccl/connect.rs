@@ -4,7 +4,7 @@ use super::document::{Algorithm, Block, Step, StepKind};
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::finding;
-use crate::program::ids::{Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(super) struct Connected {
 /// A step that moves something.
 #[derive(Debug)]
 pub(super) struct Linked {
-    pub(super) place: Place,
+    pub(super) place: BlockId,
     pub(super) step: Step,
     /// The steps, by number, that it waits for: those of other blocks.
     pub(super) after: Vec<u32>,
@@ -44,7 +44,7 @@ pub(super) fn connect(algorithm: Algorithm) -> Result<Connected, Vec<Diagnostic>
     let mut connecting = Connecting::default();
     for (gpu, rank) in algorithm.gpus.iter().zip(0..) {
         for (block, number) in gpu.blocks.iter().zip(0..) {
-            connecting.block(Place { rank: Rank(rank), block: ThreadBlock(number) }, block);
+            connecting.block(BlockId { rank: Rank(rank), block: ThreadBlock(number) }, block);
         }
         connecting.depend(rank, &gpu.blocks);
     }
@@ -55,7 +55,7 @@ pub(super) fn connect(algorithm: Algorithm) -> Result<Connected, Vec<Diagnostic>
 
 /// One end of a connection.
 struct End {
-    place: Place,
+    place: BlockId,
     loc: Loc,
     /// The steps that use it, by number.
     steps: Vec<u32>,
@@ -73,12 +73,12 @@ struct Connecting {
 }
 
 /// `gpu 0, tb 3`.
-fn name(place: Place) -> String {
+fn name(place: BlockId) -> String {
     format!("gpu {}, tb {}", place.rank.0, place.block.0)
 }
 
 impl Connecting {
-    fn block(&mut self, place: Place, block: &Block) {
+    fn block(&mut self, place: BlockId, block: &Block) {
         let begin = self.steps.len();
         let (mut sends, mut receives) = (Vec::new(), Vec::new());
         for (step, index) in block.steps.iter().zip(0..) {
@@ -112,7 +112,7 @@ impl Connecting {
     }
 
     /// A step's block has the peers that it needs.
-    fn peers(&mut self, place: Place, block: &Block, step: &Step) {
+    fn peers(&mut self, place: BlockId, block: &Block, step: &Step) {
         let ends = [
             (step.kind.sends(), block.send, "sends", "send"),
             (step.kind.receives(), block.receive, "receives", "recv"),
@@ -228,7 +228,7 @@ impl Connecting {
     }
 
     /// The first step of an end that the other end has no step for.
-    fn surplus(&mut self, (end, others): (&End, usize), other: Place, (does, answers): (&str, &str)) {
+    fn surplus(&mut self, (end, others): (&End, usize), other: BlockId, (does, answers): (&str, &str)) {
         let Some(&step) = end.steps.get(others) else { return };
         let steps = words::count(others as u64, "time");
         let message = format!(

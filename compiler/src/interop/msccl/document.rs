@@ -1,7 +1,7 @@
 //! Text to an algorithm: what every element and attribute says, each by itself.
 
 use super::{kind, message_units};
-use crate::diagnostic::{Check, Diagnostic, Loc, Position};
+use crate::diagnostic::{Check, Diagnostic, LineColumn, Loc};
 use crate::interop::lines::Lines;
 use crate::interop::{MOST_LOCATIONS, MOST_MOVED, finding, identifier, out_of_bounds};
 use crate::options::Protocol;
@@ -164,7 +164,7 @@ pub(super) fn read(text: &str) -> Result<Algorithm, Vec<Diagnostic>> {
     }
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
-        let at = Position { line: error.pos().row, column: error.pos().col.saturating_sub(1) };
+        let at = LineColumn { line: error.pos().row, column: error.pos().col.saturating_sub(1) };
         let message = match error {
             roxmltree::Error::NodesLimitReached => format!("more than {MOST_NODES} elements and texts"),
             error => format!("not well-formed XML: {error}"),

@@ -48,7 +48,7 @@ use crate::kernel::widths::Widths;
 use crate::lower;
 use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use crate::program::Program;
-use crate::program::Setting;
+use crate::program::ProgramSetting;
 use crate::program::kind::{Kind, Shape};
 use crate::schedule::SLOTS;
 use crate::schedule::domain::Domain;
@@ -113,7 +113,7 @@ struct Import {
 }
 
 impl Import {
-    fn shape(&self, setting: &Setting) -> Shape {
+    fn shape(&self, setting: &ProgramSetting) -> Shape {
         let algorithm = &self.plan.algorithm;
         let mut shape = Shape::new(algorithm.kind, algorithm.ranks, algorithm.unit_chunks);
         shape.in_place = self.in_place;
@@ -140,7 +140,7 @@ impl Import {
         }
     }
 
-    fn sequence(&self, setting: &Setting) -> Result<Sequence, Vec<Diagnostic>> {
+    fn sequence(&self, setting: &ProgramSetting) -> Result<Sequence, Vec<Diagnostic>> {
         sequence::sequence(&self.plan, self.shape(setting), &self.source).map_err(shown)
     }
 
@@ -151,7 +151,7 @@ impl Import {
 }
 
 impl Evaluate for Import {
-    fn program(&self, setting: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         if let Some(refused) = self.refused() {
             return Err(vec![refused]);
         }
@@ -177,7 +177,7 @@ impl Evaluate for Import {
         Err(shown(wrong))
     }
 
-    fn schedule(&self, setting: &Setting, program: &Program, domain: &Domain) -> Option<Planned> {
+    fn schedule(&self, setting: &ProgramSetting, program: &Program, domain: &Domain) -> Option<Planned> {
         Some(self.sequence(setting).and_then(|sequence| {
             if program.ops.len() != sequence.program.ops.len() {
                 // `premul_sum` on one rank: a scaling that is no step of the plan.

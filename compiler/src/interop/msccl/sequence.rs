@@ -8,7 +8,7 @@ use crate::interop::{finding, out_of_bounds};
 use crate::lower::{End, Message, Plan, Task, Tasks};
 use crate::options::How;
 use crate::program::Scaling;
-use crate::program::ids::{Buffer, Place, Rank, Slice};
+use crate::program::ids::{BlockId, Buffer, Rank, Slice};
 use crate::program::kind::Shape;
 use crate::program::positions::Positions;
 use crate::program::{Op, OpId, Program, Site, Statement, StatementId, Trails};
@@ -109,7 +109,7 @@ struct Run<'a> {
     order: Vec<(u32, u32)>,
     /// For each sending block the steps that it has begun to send with, in order, as far as not received; and the
     /// chunks that are on their way.
-    sent: FxHashMap<Place, (VecDeque<u32>, u32)>,
+    sent: FxHashMap<BlockId, (VecDeque<u32>, u32)>,
 }
 
 impl Run<'_> {
@@ -180,7 +180,7 @@ struct Laying<'a> {
     program: Program,
     positions: Positions,
     tasks: Tasks,
-    place: Vec<Place>,
+    place: Vec<BlockId>,
     after: Vec<Vec<u32>>,
     /// For each step its first message, where it receives.
     received: Vec<u32>,

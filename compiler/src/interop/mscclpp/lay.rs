@@ -8,7 +8,7 @@ use crate::diagnostic::{Check, Diagnostic, SourceFile};
 use crate::lower::{self, Kept, Message, Task, Tasks};
 use crate::options::{Given, How, Protocol, Transport};
 use crate::program::Scaling;
-use crate::program::ids::{Buffer, Location, Place, Rank, Slice};
+use crate::program::ids::{BlockId, Buffer, Location, Rank, Slice};
 use crate::program::kind::Shape;
 use crate::program::positions::Positions;
 use crate::program::{Op, OpId, Program, Site, Statement, StatementId, Trails};
@@ -64,7 +64,7 @@ struct Laying<'a> {
     program: Program,
     positions: Positions,
     tasks: Tasks,
-    place: Vec<Place>,
+    place: Vec<BlockId>,
     switched: Vec<bool>,
     /// For each packet what its reads find, in their order; with where they read.
     packets: FxHashMap<At, Vec<(Point, Stored)>>,
@@ -181,7 +181,7 @@ impl<'a> Laying<'a> {
     }
 
     /// A task that only waits or signals.
-    fn idle(&mut self, place: Place) {
+    fn idle(&mut self, place: BlockId) {
         let site = Site { on: Some(place.rank), channel: None, block: Some(place.block) };
         let none = SmallVec::new;
         let task = Task {
@@ -235,7 +235,7 @@ impl<'a> Laying<'a> {
         }
     }
 
-    fn chunk(&mut self, point: Point, place: Place, chunk: &Chunk, of: usize) {
+    fn chunk(&mut self, point: Point, place: BlockId, chunk: &Chunk, of: usize) {
         let (mut sources, mut dests) = (Vec::new(), Vec::new());
         for source in &chunk.sources {
             self.ends(source, point, true, &mut sources);
@@ -289,7 +289,7 @@ impl<'a> Laying<'a> {
         let uneven = verify::operations(&self.program).finish();
         self.program.divisible = uneven.iter().any(|found| found.check == Check::ChunkPosition);
         let mut blocks = vec![1; self.program.shape.ranks as usize];
-        for (Place { rank: Rank(rank), block }, _) in &self.plan.blocks {
+        for (BlockId { rank: Rank(rank), block }, _) in &self.plan.blocks {
             let most = &mut blocks[*rank as usize];
             *most = (*most).max(block.0 + 1);
         }

@@ -47,7 +47,7 @@ use crate::kernel::widths::Widths;
 use crate::lower;
 use crate::options::{Given, ScheduleOptions};
 use crate::program::Program;
-use crate::program::Setting;
+use crate::program::ProgramSetting;
 use crate::program::dtype::RedOp;
 use crate::program::kind::Shape;
 use crate::schedule::domain::Domain;
@@ -131,14 +131,14 @@ impl Import {
 }
 
 impl Evaluate for Import {
-    fn program(&self, _: &Setting) -> Result<Program, Vec<Diagnostic>> {
+    fn program(&self, _: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         match self.refused() {
             Some(refused) => Err(vec![refused]),
             None => self.laid().map(|laid| laid.program),
         }
     }
 
-    fn schedule(&self, _: &Setting, program: &Program, domain: &Domain) -> Option<Planned> {
+    fn schedule(&self, _: &ProgramSetting, program: &Program, domain: &Domain) -> Option<Planned> {
         Some(self.laid().and_then(|laid| {
             if program.ops.len() != laid.program.ops.len() {
                 // `premul_sum` on one rank: a scaling that is no operation of the plan.

@@ -3,7 +3,7 @@
 use super::document::Document;
 use crate::diagnostic::Loc;
 use crate::program::dtype::RedOp;
-use crate::program::ids::{Buffer, Place, Rank};
+use crate::program::ids::{BlockId, Buffer, Rank};
 use std::ops::Range;
 
 /// A file whose names are resolved.
@@ -20,7 +20,7 @@ pub(super) struct Plan {
     pub(super) combines: Option<(RedOp, Loc)>,
     pub(super) acts: Vec<Act>,
     /// The acts of each block, with the block.
-    pub(super) blocks: Vec<(Place, Range<usize>)>,
+    pub(super) blocks: Vec<(BlockId, Range<usize>)>,
     pub(super) counters: Vec<Counter>,
 }
 

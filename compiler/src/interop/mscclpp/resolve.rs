@@ -7,7 +7,7 @@ use super::plan::{Act, At, Chunk, Counter, End, Plan, Tick, What};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::{MOST_MOVED, finding, out_of_bounds};
 use crate::program::dtype::RedOp;
-use crate::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -82,7 +82,7 @@ struct Resolving<'a> {
     /// Parts of a chunk.
     parts: u64,
     acts: Vec<Act>,
-    blocks: Vec<(Place, Range<usize>)>,
+    blocks: Vec<(BlockId, Range<usize>)>,
     counters: FxHashMap<Counter, u32>,
     pipelines: u32,
     /// What each counter is used for.
@@ -139,7 +139,7 @@ impl Resolving<'_> {
     fn gpu(&mut self, gpu: &Gpu, rank: Rank) {
         for (block, number) in gpu.blocks.iter().zip(0..) {
             let first = self.acts.len();
-            self.blocks.push((Place { rank, block: ThreadBlock(number) }, first..first));
+            self.blocks.push((BlockId { rank, block: ThreadBlock(number) }, first..first));
             for op in &block.ops {
                 if op.sort == Sort::Pipeline {
                     self.pipeline(gpu, op);
@@ -154,8 +154,8 @@ impl Resolving<'_> {
         }
     }
 
-    fn place(&self) -> Place {
-        self.blocks.last().map_or(Place::default(), |(place, _)| *place)
+    fn place(&self) -> BlockId {
+        self.blocks.last().map_or(BlockId::default(), |(place, _)| *place)
     }
 
     fn act(&mut self, op: &Op, what: What) {
@@ -319,7 +319,7 @@ impl Resolving<'_> {
 
     /// Every thread block that meets at a barrier tells every other one.
     fn barrier(&mut self, gpu: &Gpu, op: &Op, within: Loop) {
-        let Place { rank, block } = self.place();
+        let BlockId { rank, block } = self.place();
         let (id, count) = op.numbers;
         let meets = |op: &&Op| op.sort == Sort::Barrier && op.numbers.0 == id;
         let all =

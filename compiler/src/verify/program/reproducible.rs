@@ -5,7 +5,7 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::options::ScheduleOptions;
 use crate::program::Program;
 use crate::values::Contents;
-use crate::values::order::{Order, Reduction};
+use crate::values::order::{Reduction, ReductionOrder};
 use crate::values::switch::Switch;
 
 /// What a right program's results depend on, if it promises that they do not.
@@ -21,7 +21,7 @@ pub(crate) fn under(program: &Program, contents: &Contents, options: &ScheduleOp
     let Reduction { order, ranks_differ, chunks_differ } =
         Reduction::of(program, contents, &Switch::of(program, options));
     let (why, examples) = match (order, ranks_differ, chunks_differ) {
-        (Order::Switch, ..) => ("multimem lets the switch combine, in an order of its own", None),
+        (ReductionOrder::Switch, ..) => ("multimem lets the switch combine, in an order of its own", None),
         (_, Some(ranks), _) => ("ranks combine the same inputs in different orders", Some(ranks)),
         (_, _, Some(chunks)) => (
             "chunks are combined in different orders, and the message's size decides which chunk an element is in",

@@ -8,7 +8,7 @@ use crate::options::Protocol;
 use crate::program::ids::{Location, Slice};
 use crate::program::kind::Shape;
 use crate::program::location::LocationTable;
-use crate::schedule::{Action, Message, Operand, Step, lines};
+use crate::schedule::{Action, FifoMessage, Operand, Step, lines};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +28,7 @@ struct Cell {
 #[derive(Clone, Copy)]
 enum Where {
     Chunk(Location),
-    Slot(Message),
+    Slot(FifoMessage),
 }
 
 struct Race {
@@ -41,7 +41,7 @@ struct Race {
 pub(super) struct DataRaces {
     cells: LocationTable<Cell>,
     /// Messages that are announced.
-    slots: FxHashMap<Message, Cell>,
+    slots: FxHashMap<FifoMessage, Cell>,
     races: Vec<Race>,
 }
 

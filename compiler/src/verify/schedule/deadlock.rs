@@ -4,8 +4,8 @@ use super::happens_before::{Ended, Stamp, flagged};
 use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
-use crate::program::ids::Place;
-use crate::schedule::{Action, Arrival, Message, Operand};
+use crate::program::ids::BlockId;
+use crate::schedule::{Action, Arrival, FifoMessage, Operand};
 use rustc_hash::FxHashMap;
 
 /// A wait, and the step with the signal that it waits for.
@@ -65,7 +65,7 @@ fn finding(sites: &Sites<'_>, cycle: &[Link], behind: u64) -> Diagnostic {
 /// The first unmet arrival of a stuck block; its writer is then stuck before that signal.
 fn blocked_by(sites: &Sites<'_>, stuck: &FxHashMap<usize, usize>, block: usize) -> Option<Link> {
     let &step = stuck.get(&block)?;
-    let unmet = |place: Place, signal: Option<usize>| {
+    let unmet = |place: BlockId, signal: Option<usize>| {
         let writer = sites.blocks.number(place);
         let (signal, &reached) = (signal?, stuck.get(&writer)?);
         (signal >= reached).then_some(Stamp { block: writer as u32, step: signal as u32, phase: 0 })
@@ -93,7 +93,7 @@ fn signal(sites: &Sites<'_>, arrival: &Arrival) -> Option<usize> {
 }
 
 /// The step of the writing block that stores a message.
-fn stored(sites: &Sites<'_>, message: &Message) -> Option<usize> {
+fn stored(sites: &Sites<'_>, message: &FifoMessage) -> Option<usize> {
     let steps = &sites.schedule.block(message.connection.writer)?.steps;
     steps.iter().position(|step| match &step.action {
         Action::Move { dests, .. } => dests.contains(&Operand::Message(*message)),

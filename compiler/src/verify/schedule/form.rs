@@ -5,12 +5,12 @@ use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::options::Protocol;
-use crate::program::ids::{Buffer, Place, Slice};
+use crate::program::ids::{BlockId, Buffer, Slice};
 use crate::schedule::FIFOS;
 use crate::schedule::SLOTS;
 use crate::schedule::domain::Domain;
 use crate::schedule::{
-    Action, Arrival, Connection, Counter, CounterKind, Fifos, Message, Operand, Schedule, Step,
+    Action, Arrival, Connection, Counter, CounterKind, FifoMessage, Fifos, Operand, Schedule, Step,
 };
 use crate::verify::program::out_of_bounds::extent;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -40,7 +40,7 @@ pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
 #[derive(Clone, Copy)]
 struct Signals {
     count: u32,
-    first: (Place, usize),
+    first: (BlockId, usize),
 }
 
 struct Form<'a> {
@@ -57,7 +57,7 @@ impl Form<'_> {
         self.findings.push(Diagnostic::new(Check::Form, self.sites.program.name_loc, message));
     }
 
-    fn breach(&mut self, place: Place, step: usize, what: impl std::fmt::Display) {
+    fn breach(&mut self, place: BlockId, step: usize, what: impl std::fmt::Display) {
         let at = self.sites.stamp(place, step);
         let message = format!("step {step} of {place} {what}");
         let note = format!("the step is {}", self.sites.what(at));
@@ -172,7 +172,7 @@ impl Form<'_> {
         }
     }
 
-    fn counter(&mut self, place: Place, step: usize, counter: &Counter) {
+    fn counter(&mut self, place: BlockId, step: usize, counter: &Counter) {
         let peer = if counter.writer == place { counter.waiter } else { counter.writer };
         if self.sites.schedule.block(peer).is_none() {
             self.breach(place, step, format_args!("names {peer}, which does not exist"));
@@ -187,7 +187,7 @@ impl Form<'_> {
 
     /// What is scaled is known by operation, so where anything is, each step that carries one out has to be just that:
     /// its sources and destinations, or messages in their places, and messages besides.
-    fn scaled(&mut self, place: Place, at: usize, step: &Step, (sources, dests): (&[Operand], &[Operand])) {
+    fn scaled(&mut self, place: BlockId, at: usize, step: &Step, (sources, dests): (&[Operand], &[Operand])) {
         if !self.scales || step.transfer && sources.len() == 1 {
             return;
         }
@@ -220,7 +220,7 @@ impl Form<'_> {
 
     fn operands(
         &mut self,
-        place: Place,
+        place: BlockId,
         step: usize,
         (sources, dests, position): (&[Operand], &[Operand], u32),
     ) {
@@ -287,9 +287,9 @@ impl Form<'_> {
     /// Judges connections: numbers in order, each message stored once and read, one credit a message, FIFOs that there
     /// are, and one protocol a move.
     fn fifos(&mut self, signals: &FxHashMap<Counter, Signals>) {
-        let mut stored: BTreeMap<Connection, (u32, Place, usize)> = BTreeMap::new();
-        let mut read: FxHashSet<Message> = FxHashSet::default();
-        let mut reads: Vec<(Place, usize, Message)> = Vec::new();
+        let mut stored: BTreeMap<Connection, (u32, BlockId, usize)> = BTreeMap::new();
+        let mut read: FxHashSet<FifoMessage> = FxHashSet::default();
+        let mut reads: Vec<(BlockId, usize, FifoMessage)> = Vec::new();
         let schedule = self.sites.schedule;
         for (place, block) in schedule.places() {
             for (i, step) in block.steps.iter().enumerate() {
@@ -306,7 +306,7 @@ impl Form<'_> {
                     read.insert(*message);
                     reads.push((place, i, *message));
                 }
-                for Message { connection, number } in dests.iter().filter_map(Operand::message) {
+                for FifoMessage { connection, number } in dests.iter().filter_map(Operand::message) {
                     let (next, ..) = stored.entry(*connection).or_insert((0, place, i));
                     let due = *next;
                     *next = due.max(*number) + 1;
@@ -325,7 +325,8 @@ impl Form<'_> {
         }
         let given = |counter: Counter| signals.get(&counter).map_or(0, |given| given.count);
         for (&connection, &(count, place, i)) in &stored {
-            let unread = (0..count).map(|number| Message { connection, number }).find(|m| !read.contains(m));
+            let unread =
+                (0..count).map(|number| FifoMessage { connection, number }).find(|m| !read.contains(m));
             if let Some(message) = unread {
                 self.breach(place, i, format_args!("stores to `{connection}`, and {message} is never read"));
             }

@@ -10,9 +10,11 @@
 //! one. It has a cycle only if that of one tile has, and whatever is ordered within a tile is ordered in each.
 
 use crate::options::Protocol;
-use crate::program::ids::{Place, Rank};
+use crate::program::ids::{BlockId, Rank};
 use crate::program::location::RankSet;
-use crate::schedule::{Action, Arrival, Connection, Counter, CounterKind, Message, Operand, Schedule, Step};
+use crate::schedule::{
+    Action, Arrival, Connection, Counter, CounterKind, FifoMessage, Operand, Schedule, Step,
+};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -71,14 +73,14 @@ pub(super) struct Ended {
 
 /// The numbering of all blocks of all ranks.
 pub(super) struct Blocks {
-    places: Vec<Place>,
+    places: Vec<BlockId>,
     offsets: Vec<usize>,
 }
 
 impl Blocks {
     /// Numbers the blocks of a schedule, rank by rank.
     pub(super) fn of(schedule: &Schedule) -> Blocks {
-        let places: Vec<Place> = schedule.places().map(|(place, _)| place).collect();
+        let places: Vec<BlockId> = schedule.places().map(|(place, _)| place).collect();
         let offsets =
             (0..schedule.blocks.len()).map(|r| places.partition_point(|p| (p.rank.0 as usize) < r)).collect();
         Blocks { places, offsets }
@@ -90,12 +92,12 @@ impl Blocks {
     }
 
     /// The place of a block's number.
-    pub(super) fn place(&self, block: usize) -> Place {
+    pub(super) fn place(&self, block: usize) -> BlockId {
         self.places[block]
     }
 
     /// The number of a block; the block must exist.
-    pub(super) fn number(&self, place: Place) -> usize {
+    pub(super) fn number(&self, place: BlockId) -> usize {
         self.offsets[place.rank.0 as usize] + place.block.0 as usize
     }
 
@@ -153,7 +155,7 @@ pub(super) fn walk(
 }
 
 /// The messages among operands that are waited for by their flags.
-pub(super) fn flagged(operands: &[Operand]) -> impl Iterator<Item = &Message> {
+pub(super) fn flagged(operands: &[Operand]) -> impl Iterator<Item = &FifoMessage> {
     operands.iter().filter_map(Operand::message).filter(|m| m.connection.protocol != Protocol::Simple)
 }
 
@@ -203,7 +205,8 @@ impl Walk<'_> {
                 }
             }
             Action::Move { sources, dests, .. } => {
-                let arrived = |m: &&Message| self.stored.get(&m.connection).is_some_and(|&n| n > m.number);
+                let arrived =
+                    |m: &&FifoMessage| self.stored.get(&m.connection).is_some_and(|&n| n > m.number);
                 if let Some(missing) = flagged(sources).find(|message| !arrived(message)) {
                     self.listening.insert(missing.connection, block);
                     return false;
@@ -211,7 +214,7 @@ impl Walk<'_> {
                 for observer in observers.iter_mut() {
                     observer.moved(at, step, &self.clocks[block]);
                 }
-                for Message { connection, number } in flagged(dests) {
+                for FifoMessage { connection, number } in flagged(dests) {
                     self.stored.insert(*connection, number + 1);
                     self.ready.extend(self.listening.remove(connection));
                 }

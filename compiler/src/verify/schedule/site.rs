@@ -2,7 +2,7 @@
 
 use super::happens_before::{Blocks, Stamp};
 use crate::diagnostic::Loc;
-use crate::program::ids::Place;
+use crate::program::ids::BlockId;
 use crate::program::{OpId, Program};
 use crate::schedule::{Action, Block, Schedule, Step};
 
@@ -15,7 +15,7 @@ pub(super) struct Sites<'a> {
 
 impl Sites<'_> {
     /// The block that a step is of.
-    pub(super) fn place(&self, at: Stamp) -> Place {
+    pub(super) fn place(&self, at: Stamp) -> BlockId {
         self.blocks.place(at.block as usize)
     }
 
@@ -61,7 +61,7 @@ impl Sites<'_> {
 
     /// The step of the block that signals `waiter` after a move, with no barrier in between: some threads may still
     /// be moving.
-    pub(super) fn hasty_signal(&self, at: Stamp, waiter: impl Fn(Place) -> bool) -> Option<u32> {
+    pub(super) fn hasty_signal(&self, at: Stamp, waiter: impl Fn(BlockId) -> bool) -> Option<u32> {
         let later = self.block(at)?.steps.iter().zip(0..).skip(at.step as usize + 1);
         let mut phase = later.take_while(|(s, _)| !matches!(s.action, Action::Wait(_) | Action::BlockSync));
         let signals = |step: &Step| match &step.action {
@@ -72,7 +72,7 @@ impl Sites<'_> {
     }
 
     /// A step by its place.
-    pub(super) fn stamp(&self, place: Place, step: usize) -> Stamp {
+    pub(super) fn stamp(&self, place: BlockId, step: usize) -> Stamp {
         Stamp { block: self.blocks.number(place) as u32, step: step as u32, phase: 0 }
     }
 

@@ -6,7 +6,7 @@ use super::happens_before::{Clock, Observe, Stamp};
 use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::schedule::{Action, Arrival, Connection, Counter, CounterKind, Message, Operand, Step};
+use crate::schedule::{Action, Arrival, Connection, Counter, CounterKind, FifoMessage, Operand, Step};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -26,10 +26,10 @@ pub(super) struct SlotReuse {
     /// The credits that the writing block has waited for in this tile.
     paid: FxHashMap<Connection, i32>,
     /// The last read of each message.
-    read: FxHashMap<Message, Stamp>,
+    read: FxHashMap<FifoMessage, Stamp>,
     /// Credits given.
     given: FxHashMap<Connection, u32>,
-    wrong: Vec<(Stamp, Message, Wrong)>,
+    wrong: Vec<(Stamp, FifoMessage, Wrong)>,
 }
 
 impl SlotReuse {
@@ -67,7 +67,7 @@ impl SlotReuse {
     }
 }
 
-fn finding(sites: &Sites<'_>, slots: u32, at: Stamp, message: &Message, wrong: &Wrong) -> Diagnostic {
+fn finding(sites: &Sites<'_>, slots: u32, at: Stamp, message: &FifoMessage, wrong: &Wrong) -> Diagnostic {
     let Connection { writer, reader, .. } = message.connection;
     let credit = message.connection.credit().kind.name();
     let finding = |text: String| Diagnostic::new(Check::SlotReuse, sites.served(at), text);
@@ -122,7 +122,7 @@ impl Observe for SlotReuse {
         let credits = counters.iter().filter(|counter| matches!(counter.kind, CounterKind::Credit(_)));
         for connection in credits.filter_map(Counter::connection) {
             let given = self.given.entry(connection).or_default();
-            let message = Message { connection, number: *given };
+            let message = FifoMessage { connection, number: *given };
             *given += 1;
             match self.read.get(&message) {
                 Some(read) if !clock.covers(*read) => {

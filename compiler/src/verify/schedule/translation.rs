@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::program::ids::{Buffer, Location};
 use crate::program::kind::Contribution;
 use crate::program::location::LocationTable;
-use crate::schedule::{Action, Message, Operand, Step};
+use crate::schedule::{Action, FifoMessage, Operand, Step};
 use crate::values::replay::final_state;
 use crate::values::{Node, State, ValueId, Values};
 use rustc_hash::FxHashMap;
@@ -26,7 +26,7 @@ pub(super) struct Translation {
     /// The position of what lies in each chunk of scratch; as a step has it that stored there.
     positions: FxHashMap<Location, u32>,
     /// What messages hold, and its position.
-    messages: FxHashMap<Message, (ValueId, u32)>,
+    messages: FxHashMap<FifoMessage, (ValueId, u32)>,
     chunks: u32,
     divisible: bool,
 }

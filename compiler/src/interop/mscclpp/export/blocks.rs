@@ -6,7 +6,7 @@ use super::moves::{Piece, pieces};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::finding;
 use crate::program::Program;
-use crate::program::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
+use crate::program::ids::{BlockId, Buffer, Rank, Slice, ThreadBlock};
 use crate::schedule::{Action, Block, Counter, CounterKind, Operand, Schedule, Step};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// Two blocks, the first of which signals to the second.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Wire {
-    pub(super) writer: Place,
-    pub(super) waiter: Place,
+    pub(super) writer: BlockId,
+    pub(super) waiter: BlockId,
 }
 
 /// One signal, or the wait that takes it: the `nth` on its wire, from 0.
@@ -66,7 +66,7 @@ pub(super) fn blocks(schedule: &Schedule, program: &Program) -> (Blocks, Vec<Dia
         let mut relay = schedule.shape.scratch;
         let mut written = Vec::new();
         for (number, block) in blocks.iter().enumerate() {
-            let place = Place { rank: Rank(rank as u32), block: ThreadBlock(number as u32) };
+            let place = BlockId { rank: Rank(rank as u32), block: ThreadBlock(number as u32) };
             let mut writer = Writer::new(place, relay, &signals);
             for (step, why) in writer.block(block) {
                 let origin = step.origin.and_then(|op| program.ops.get(op.0 as usize));
@@ -108,7 +108,7 @@ fn refused(program: &Program, loc: Loc, step: &Step, why: &str) -> Diagnostic {
 struct Signals {
     numbers: FxHashMap<Counter, Vec<u32>>,
     /// For each waiting block its wires, with their signals: whether each is a start.
-    wires: BTreeMap<Place, BTreeMap<Wire, Vec<bool>>>,
+    wires: BTreeMap<BlockId, BTreeMap<Wire, Vec<bool>>>,
 }
 
 impl Signals {
@@ -146,7 +146,7 @@ fn known(counter: &Counter) -> bool {
 }
 
 struct Writer<'a> {
-    place: Place,
+    place: BlockId,
     signals: &'a Signals,
     items: Vec<Item>,
     /// Where chunks lie that are between two operations, and how many.
@@ -162,7 +162,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(place: Place, relay: u32, signals: &'a Signals) -> Writer<'a> {
+    fn new(place: BlockId, relay: u32, signals: &'a Signals) -> Writer<'a> {
         Writer {
             place,
             signals,

@@ -3,7 +3,7 @@
 
 use super::blocks::{Blocks, Item, Sort, Tick, Wire};
 use super::limits::MOST_OPS;
-use crate::program::ids::{Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use rustc_hash::FxHashMap;
 
 /// The thread blocks of the plan.
@@ -11,12 +11,12 @@ pub(super) struct Parts {
     /// Each thread block's operations: `list[rank][tb]`. Their ticks are numbered by the schedule's blocks.
     pub(super) list: Vec<Vec<Vec<Item>>>,
     /// The thread block that gives each signal, and the one that takes it.
-    pub(super) ends: FxHashMap<Tick, (Place, Place)>,
+    pub(super) ends: FxHashMap<Tick, (BlockId, BlockId)>,
 }
 
 /// A signal from one part of a block to the next: by the numbers of the thread blocks, on a wire that no block has.
 fn hand_over(rank: Rank, part: u32) -> Tick {
-    let of = |block| Place { rank, block: ThreadBlock(block) };
+    let of = |block| BlockId { rank, block: ThreadBlock(block) };
     Tick { wire: Wire { writer: of(part), waiter: of(part + 1) }, nth: u32::MAX }
 }
 
@@ -30,11 +30,11 @@ pub(super) fn parts(blocks: Blocks) -> Parts {
         }
         list.push(parts);
     }
-    let mut given: FxHashMap<Tick, Place> = FxHashMap::default();
-    let mut taken: FxHashMap<Tick, Place> = FxHashMap::default();
+    let mut given: FxHashMap<Tick, BlockId> = FxHashMap::default();
+    let mut taken: FxHashMap<Tick, BlockId> = FxHashMap::default();
     for (rank, parts) in list.iter().enumerate() {
         for (block, items) in parts.iter().enumerate() {
-            let place = Place { rank: Rank(rank as u32), block: ThreadBlock(block as u32) };
+            let place = BlockId { rank: Rank(rank as u32), block: ThreadBlock(block as u32) };
             for item in items {
                 let Item::Tell { waits, ticks, .. } = item else { continue };
                 let ends = if *waits { &mut taken } else { &mut given };

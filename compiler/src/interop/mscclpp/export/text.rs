@@ -3,7 +3,7 @@
 use super::blocks::{Item, Sort};
 use super::parts::Parts;
 use super::wires::Wires;
-use crate::program::ids::{Buffer, Place, Rank, Slice, ThreadBlock};
+use crate::program::ids::{BlockId, Buffer, Rank, Slice, ThreadBlock};
 use crate::program::kind::{Kind, Shape};
 use crate::schedule::{Multicast, Operand, Schedule};
 use serde::Serialize;
@@ -187,7 +187,7 @@ fn gpu(frame: &Frame<'_>, parts: &Parts, wires: &Wires, rank: Rank) -> String {
         line(&semaphores)
     );
     for (number, (items, block)) in (0..).zip(parts.list[rank.0 as usize].iter().zip(&gpu.blocks)) {
-        let place = Place { rank, block: ThreadBlock(number) };
+        let place = BlockId { rank, block: ThreadBlock(number) };
         let ids = |channel_type, ids: &'_ [usize]| line(&Channels::Ids { channel_type, channel_ids: ids });
         let mut channels = Vec::new();
         if !block.channels.is_empty() {
@@ -225,7 +225,7 @@ fn letter(shape: &Shape, buffer: Buffer) -> &'static str {
     }
 }
 
-fn op(frame: &Frame<'_>, parts: &Parts, wires: &Wires, place: Place, item: &Item) -> Op {
+fn op(frame: &Frame<'_>, parts: &Parts, wires: &Wires, place: BlockId, item: &Item) -> Op {
     let piece = match item {
         Item::Nop => return Op { name: "nop", ..Op::default() },
         Item::Tell { waits, sort, ticks } => {

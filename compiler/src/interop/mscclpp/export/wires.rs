@@ -2,7 +2,7 @@
 
 use super::blocks::{Item, Sort, Tick};
 use super::parts::Parts;
-use crate::program::ids::{Buffer, Place, Rank, ThreadBlock};
+use crate::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use crate::schedule::{Multicast, Operand};
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ pub(super) struct Wires {
 #[derive(Default)]
 pub(super) struct Gpu {
     /// For each channel in memory, own thread block, and the peer's.
-    pub(super) channels: Vec<(ThreadBlock, Place)>,
+    pub(super) channels: Vec<(ThreadBlock, BlockId)>,
     /// For each semaphore the thread blocks that release and acquire it.
-    pub(super) semaphores: Vec<(Place, Place)>,
+    pub(super) semaphores: Vec<(BlockId, BlockId)>,
     /// For each remote buffer the rank that has it.
     pub(super) remote: Vec<(Rank, Buffer)>,
     /// For each switch channel the buffer that it reaches on all ranks.
@@ -48,8 +48,8 @@ impl Gpu {
 /// Numbers everything. A pair of thread blocks of two ranks has one channel on either side; the channels of two ranks are
 /// numbered alike on both, as executors pair them by their order.
 pub(super) fn wires(parts: &Parts, ranks: u32) -> Wires {
-    let mut pairs: BTreeSet<(Place, Place)> = BTreeSet::new();
-    let mut semaphores: Vec<BTreeSet<(Place, Place)>> = vec![BTreeSet::new(); ranks as usize];
+    let mut pairs: BTreeSet<(BlockId, BlockId)> = BTreeSet::new();
+    let mut semaphores: Vec<BTreeSet<(BlockId, BlockId)>> = vec![BTreeSet::new(); ranks as usize];
     for &(from, to) in parts.ends.values() {
         if from.rank == to.rank {
             semaphores[from.rank.0 as usize].insert((from, to));
@@ -102,7 +102,7 @@ fn switched(operand: &Operand) -> Option<Buffer> {
 
 impl Wires {
     /// What an operation of the thread block at `place` calls the channel, or semaphore, of a tick.
-    pub(super) fn tick(&self, place: Place, sort: Sort, (from, to): (Place, Place)) -> usize {
+    pub(super) fn tick(&self, place: BlockId, sort: Sort, (from, to): (BlockId, BlockId)) -> usize {
         let gpu = &self.gpus[place.rank.0 as usize];
         if sort == Sort::Semaphore {
             return number(&gpu.semaphores, &(from, to));
@@ -113,13 +113,13 @@ impl Wires {
     }
 
     /// What it calls a peer's buffer.
-    pub(super) fn remote(&self, place: Place, buffer: (Rank, Buffer)) -> usize {
+    pub(super) fn remote(&self, place: BlockId, buffer: (Rank, Buffer)) -> usize {
         let gpu = &self.gpus[place.rank.0 as usize];
         number(&gpu.blocks[place.block.0 as usize].remote, &number(&gpu.remote, &buffer))
     }
 
     /// What it calls a buffer of all ranks.
-    pub(super) fn switch(&self, place: Place, buffer: Buffer) -> usize {
+    pub(super) fn switch(&self, place: BlockId, buffer: Buffer) -> usize {
         let gpu = &self.gpus[place.rank.0 as usize];
         number(&gpu.blocks[place.block.0 as usize].switches, &number(&gpu.switches, &buffer))
     }
@@ -127,7 +127,7 @@ impl Wires {
 
 impl Parts {
     /// The thread blocks at both ends of a tick.
-    pub(super) fn ends_of(&self, tick: &Tick) -> (Place, Place) {
+    pub(super) fn ends_of(&self, tick: &Tick) -> (BlockId, BlockId) {
         self.ends.get(tick).copied().unwrap_or_default()
     }
 }
