@@ -2,13 +2,14 @@
 
 use super::{
     Action, Arrival, Block, Connection, Counter, CounterKind, FifoMessage, Multicast, Operand, Schedule,
-    Step, combines, sizing, slot_word,
+    Step, combines, sizing,
 };
 use crate::options::Protocol;
 use crate::program::OpId;
 use crate::program::ids::{BlockId, Buffer, Rank, Slice, ThreadBlock};
 use crate::program::kind::{Kind, Shape};
 use crate::schedule::SLOTS;
+use crate::schedule::text::slot_word;
 use std::fmt::Display;
 
 /// The most ranks, and the most blocks a rank, of a schedule text. More are refused before anything is allocated for them.
