@@ -160,6 +160,11 @@ impl Cuda {
     pub fn least_arch(&self) -> u32 {
         self.dtype.least_arch().max(if self.multicast { 90 } else { 0 })
     }
+
+    /// Returns the hash of the text, which identifies the kernel in the call hash.
+    pub fn hash(&self) -> u64 {
+        crate::kernel::abi::text_hash(&self.text)
+    }
 }
 
 /// Emits a kernel that has been proved to be its schedule.
