@@ -3,6 +3,7 @@
 
 mod common;
 
+mod depth;
 mod documented;
 mod evaluator;
 mod examples;

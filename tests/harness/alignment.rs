@@ -1,7 +1,7 @@
 //! Windows that begin anywhere: input and output at element alignment only, alike and unlike modulo 16, so that every
 //! pack width, head and tail runs; and nothing outside the user's bytes is written.
 
-use crate::files::runs;
+use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{self, Message, Pattern};
 use quadrille::runtime::{Call, Window, nvrtc};
@@ -31,6 +31,7 @@ pub(crate) fn trials(programs: &[Collective]) -> Vec<Trial> {
 fn shifted(collective: &Collective, dtype: DType) -> Result<(), Failed> {
     nvrtc::provide(nvrtc::announce)?;
     let world = World::virtual_gpus(RANKS)?;
+    world.keep_kernels(kernels());
     let communicators = world.communicators()?;
     // Units of these counts put later units at every alignment.
     for (count, (first, second)) in [1, 37, 1000, 1002, 1004].into_iter().flat_map(|n| SHIFTS.map(|s| (n, s)))

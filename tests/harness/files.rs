@@ -1,8 +1,14 @@
 //! The programs, read by the evaluator.
 
+use quadrille::runtime::nvrtc::Cache;
 use quadrille::{Collective, Domain};
 use quadrille_compiler::diagnostic::{Check, Diagnostics};
 use std::path::{Path, PathBuf};
+
+/// The kernel cache of all tests: what one has compiled serves the others, and the next run.
+pub(crate) fn kernels() -> Cache {
+    Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels"))
+}
 
 /// The root of the tree.
 pub(crate) fn root() -> &'static Path {

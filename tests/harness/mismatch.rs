@@ -2,7 +2,7 @@
 //! rank that is not in the same call. Each rank's input is written as far as its own count goes, so that whoever has more
 //! elements and reads it fails otherwise.
 
-use crate::files::runs;
+use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{self, Message, Pattern};
 use quadrille::runtime::{Call, Cause, Error, Options, Window, nvrtc};
@@ -30,7 +30,7 @@ fn one_differs(collective: &Collective) -> Result<(), Failed> {
             let case = format!("rank {odd} has {own} elements, the others {others}");
             let world =
                 World::virtual_gpus_with(RANKS, Options { seed: Some(seed as u64), ..Options::default() })?;
-            world.keep_kernels(nvrtc::Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels")));
+            world.keep_kernels(kernels());
             // They live as long as the call.
             let mut windows = Vec::new();
             for communicator in world.communicators()? {

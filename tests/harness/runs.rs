@@ -1,7 +1,7 @@
 //! Runs on virtual GPUs: every program, world sizes 2, 3, 4 and 8 in turn in f32 and bf16, counts from 0 to beyond a
 //! block's reach, results compared with exact references that know nothing of schedules.
 
-use crate::files::runs;
+use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc;
@@ -15,17 +15,23 @@ pub(crate) fn trials(programs: &[Collective]) -> Vec<Trial> {
     let mut trials = Vec::new();
     for (number, collective) in programs.iter().enumerate() {
         for (i, ranks) in SIZES.into_iter().enumerate().filter(|(_, n)| runs(collective, *n)) {
-            let dtype = [DType::F32, DType::Bf16][(number + i) % 2];
+            let dtype = dtype(number, i);
             let collective = collective.clone();
             let name = format!("run::{}::{ranks}::{dtype}", collective.name);
             trials.push(Trial::test(name, move || counts(&collective, ranks, dtype)));
         }
     }
-    for ranks in SIZES {
-        let programs: Vec<_> = programs.iter().filter(|c| runs(c, ranks)).cloned().collect();
+    for (i, ranks) in SIZES.into_iter().enumerate() {
+        let programs = programs.iter().enumerate().map(|(number, c)| (c.clone(), dtype(number, i)));
+        let programs: Vec<_> = programs.filter(|(c, _)| runs(c, ranks)).collect();
         trials.push(Trial::test(format!("run::all_in_a_row::{ranks}"), move || in_a_row(&programs, ranks)));
     }
     trials
+}
+
+/// The element type of a program, by its number and that of the world size.
+fn dtype(number: usize, size: usize) -> DType {
+    [DType::F32, DType::Bf16][(number + size) % 2]
 }
 
 /// A call to make, with its result.
@@ -55,8 +61,7 @@ impl Wanted {
 fn session(ranks: u32) -> Result<Session, Failed> {
     nvrtc::provide(nvrtc::announce)?;
     let world = World::virtual_gpus(ranks)?;
-    // The texts are those of the run before, as a rule.
-    world.keep_kernels(nvrtc::Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels")));
+    world.keep_kernels(kernels());
     Ok(world.session()?)
 }
 
@@ -76,14 +81,13 @@ fn counts(collective: &Collective, ranks: u32, dtype: DType) -> Result<(), Faile
 }
 
 /// Different programs, counts and types on one set of communicators, twice round, without the host in between.
-fn in_a_row(programs: &[Collective], ranks: u32) -> Result<(), Failed> {
+fn in_a_row(programs: &[(Collective, DType)], ranks: u32) -> Result<(), Failed> {
     let session = session(ranks)?;
     let mut calls = Vec::new();
     for round in 0..2u32 {
-        for (i, collective) in programs.iter().enumerate() {
-            let dtype = DType::ALL[(i + round as usize) % DType::ALL.len()];
+        for (i, (collective, dtype)) in programs.iter().enumerate() {
             let count = [1000, 7, 0, 333][(i + 3 * round as usize) % 4];
-            calls.push((collective, Wanted::new(collective, ranks, count, dtype, round)?));
+            calls.push((collective, Wanted::new(collective, ranks, count, *dtype, round)?));
         }
     }
     run(&session, &calls.iter().map(|(c, w)| (*c, w)).collect::<Vec<_>>())

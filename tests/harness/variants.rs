@@ -1,7 +1,7 @@
 //! The other ways in which a program can be called: in place or out of place, whichever it is not written for, with
 //! every root, with every schedule, and with every value of its parameters.
 
-use crate::files::runs;
+use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc;
@@ -47,7 +47,9 @@ pub(crate) fn trials(programs: &[Collective]) -> Vec<Trial> {
 
 fn compute(collective: &Collective) -> Result<(), Failed> {
     nvrtc::provide(nvrtc::announce)?;
-    let session = World::virtual_gpus(RANKS)?.session()?;
+    let world = World::virtual_gpus(RANKS)?;
+    world.keep_kernels(kernels());
+    let session = world.session()?;
     for count in COUNTS {
         let message = Message::new(&collective.program(RANKS)?, count, DType::Bf16);
         for shift in 0..RANKS {

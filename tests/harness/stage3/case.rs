@@ -1,5 +1,6 @@
 //! One case: calls queued together on one set of communicators, and all that is checked of them.
 
+use crate::files::kernels;
 use crate::movement;
 use crate::traffic::{self, Traffic};
 use libtest_mimic::Failed;
@@ -123,7 +124,7 @@ impl Case {
             ..Options::default()
         };
         let world = World::virtual_gpus_with(self.call.ranks, options)?;
-        world.keep_kernels(nvrtc::Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/stage3")));
+        world.keep_kernels(kernels());
         Ok(world)
     }
 

@@ -1,32 +1,65 @@
 //! Pairwise covers: few cases in which every two values of different factors meet that can.
 
-use std::collections::BTreeSet;
-
-/// Two values: factor and value of each, the smaller factor first.
-type Pair = [(usize, usize); 2];
-
 /// Cases, each with a value of every factor (`0..factors[f]` of factor f), such that every two values meet in some case
 /// that meet in any valid one. Greedy: each case is for the first pair that none has yet, and has as many further ones as
 /// possible.
 pub(crate) fn pairwise(factors: &[usize], valid: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
-    let all: Vec<Vec<usize>> = product(factors).into_iter().filter(|case| valid(case)).collect();
-    let mut open: BTreeSet<Pair> = all.iter().flat_map(|case| pairs(case)).collect();
+    let pairs = Pairs::new(factors);
+    // By the first factor's value: nearly every case is chosen for a pair with one.
+    let mut all: Vec<Vec<Vec<usize>>> = vec![Vec::new(); factors.first().copied().unwrap_or(0)];
+    let mut open = vec![false; pairs.values * pairs.values];
+    for case in product(factors).into_iter().filter(|case| valid(case)) {
+        pairs.each(&case, |pair| open[pair] = true);
+        all[case[0]].push(case);
+    }
     let mut cases = Vec::new();
-    while let Some(&[(f, x), (g, y)]) = open.first() {
-        let fits = all.iter().filter(|case| case[f] == x && case[g] == y);
-        let news = |case: &&Vec<usize>| pairs(case).filter(|pair| open.contains(pair)).count();
+    let mut first = 0;
+    while let Some(next) = open[first..].iter().position(|&open| open) {
+        first += next;
+        let [(f, x), (g, y)] = [first / pairs.values, first % pairs.values].map(|value| pairs.factor(value));
+        let among = if f == 0 { &all[x..=x] } else { &all[..] };
+        let fits = among.iter().flatten().filter(|case| case[f] == x && case[g] == y);
+        let news = |case: &&Vec<usize>| {
+            let mut news = 0;
+            pairs.each(case, |pair| news += usize::from(open[pair]));
+            news
+        };
         // Of equally good ones the first: there is no chance in it.
         let Some(best) = fits.rev().max_by_key(news) else { break };
-        for pair in pairs(best) {
-            open.remove(&pair);
-        }
+        pairs.each(best, |pair| open[pair] = false);
         cases.push(best.clone());
     }
     cases
 }
 
-fn pairs(case: &[usize]) -> impl Iterator<Item = Pair> {
-    (0..case.len()).flat_map(move |g| (0..g).map(move |f| [(f, case[f]), (g, case[g])]))
+/// Numbers of pairs of values of different factors, in order.
+struct Pairs {
+    /// The number of each factor's first value.
+    firsts: Vec<usize>,
+    /// Values of all factors.
+    values: usize,
+}
+
+impl Pairs {
+    fn new(factors: &[usize]) -> Pairs {
+        let firsts = (0..factors.len()).map(|factor| factors[..factor].iter().sum()).collect();
+        Pairs { firsts, values: factors.iter().sum() }
+    }
+
+    /// The factor and the value that have this number.
+    fn factor(&self, number: usize) -> (usize, usize) {
+        let factor = self.firsts.iter().rposition(|&first| first <= number).unwrap_or(0);
+        (factor, number - self.firsts[factor])
+    }
+
+    /// Calls `act` with every pair of a case.
+    fn each(&self, case: &[usize], mut act: impl FnMut(usize)) {
+        for g in 0..case.len() {
+            for f in 0..g {
+                act((self.firsts[f] + case[f]) * self.values + self.firsts[g] + case[g]);
+            }
+        }
+    }
 }
 
 /// Every combination.
