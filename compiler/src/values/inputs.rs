@@ -1,4 +1,4 @@
-//! Which inputs are in a value, whatever their order: decided exactly.
+//! The inputs of a value, in any order, compared exactly.
 //!
 //! A value that counts as many inputs as are due holds the due ones if none of them is foreign or repeated. So one walk
 //! over the expression, as long as the count, decides. The sums of a run differ by a shift of all their inputs, and one walk

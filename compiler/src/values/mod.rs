@@ -30,7 +30,7 @@ use std::num::NonZeroU32;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ValueId(NonZeroU32);
 
-/// What the chunks of a right program hold at its end.
+/// The state at the end of a program that stage 1 accepted, and its values.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) values: Values,
@@ -60,7 +60,7 @@ pub enum Node<'v> {
     Leaf(Contribution),
     /// The terms combined left to right, at least two.
     Sum(Terms<'v>),
-    /// What a read of an unwritten chunk makes of everything it flows into.
+    /// The unknown value: that of an unwritten chunk, and of all that is made of it.
     Unknown,
 }
 
@@ -120,7 +120,7 @@ struct Run {
     len: u32,
     /// The first run that has the same distances between terms.
     class: u32,
-    /// Where the terms end.
+    /// The end of its terms in [`Sums::terms`].
     end: u32,
     /// Inputs in each of the sums, repeated ones counted each time; saturating.
     inputs: u64,
@@ -159,8 +159,8 @@ impl Sums {
         }
     }
 
-    /// What is known of a class from the sum with this first term on, up to `len` sums: if the run has that sum, its
-    /// value, and how many of the next ones it has.
+    /// Returns the value of the run's sum with this first term, and how many of the next `len` sums the run has; `None` if it
+    /// does not have that sum.
     fn piece(&self, run: u32, begin: ValueId, len: u32) -> Option<(ValueId, u32)> {
         let by = begin.number().checked_sub(self.begin(run).number())?;
         let Run { first, len: there, .. } = self.runs[run as usize];
@@ -393,7 +393,7 @@ impl Weights {
     }
 }
 
-/// What every chunk of every rank holds at a point of a run.
+/// The values of all chunks of all ranks at a point of a run.
 #[derive(Clone, Debug)]
 pub struct State {
     locations: Locations,
@@ -401,7 +401,7 @@ pub struct State {
 }
 
 impl State {
-    /// What the chunks hold when the call begins.
+    /// Returns the state when the call begins.
     pub fn initial(shape: &Shape, values: &Values) -> State {
         let locations = Locations::new(shape);
         let mut state = State { locations, values: vec![None; locations.len()] };
@@ -416,13 +416,13 @@ impl State {
         state
     }
 
-    /// What a chunk holds; `None` where nothing has been written, and outside the buffers.
+    /// Returns the value of a chunk; `None` where nothing has been written, and outside the buffers.
     pub fn read(&self, at: Location) -> Option<ValueId> {
         self.values[self.locations.index(at)?]
     }
 
-    /// Whether a rank holds, and is to hold, the same as the rank before: what is to be said of the one's output goes
-    /// for the other's.
+    /// Returns true if a rank's output has, and must have, the same values as the previous rank's. Then what was found for
+    /// that one holds for this one.
     pub(crate) fn repeats(&self, shape: &Shape, rank: Rank) -> bool {
         let output = |rank: Rank| {
             let first = self.locations.index(shape.output_location(rank, 0))?;
@@ -439,7 +439,7 @@ impl State {
         }
     }
 
-    /// What the chunks hold, by their numbers.
+    /// Returns the values of the chunks, by their numbers.
     pub(crate) fn held(&mut self) -> &mut [Option<ValueId>] {
         &mut self.values
     }

@@ -1,7 +1,7 @@
-//! Where `avg` and `premul_sum` scale. A sum is divided by the number of ranks by the store that completes it; an input
-//! is multiplied where it enters a combination, or at the end where it is the whole result.
+//! Finds the operations that scale for `avg` and `premul_sum`. The store that completes a sum divides it by the number of
+//! ranks. An input is multiplied when it enters a combination, or at the end if it is the whole result.
 //!
-//! Which operations do so follows from what their operands hold, so it is found by a replay of the program.
+//! The operations follow from the values of their operands, so a replay of the program finds them.
 
 use crate::diagnostic::{Check, Diagnostic};
 use crate::options::How;
@@ -74,7 +74,7 @@ impl Walk {
         matches!(self.values.node(value), Node::Leaf(_))
     }
 
-    /// Whether a value is the reduction of one input chunk over all ranks.
+    /// Returns true if a value is the reduction of one input chunk over all ranks.
     fn is_complete(&self, value: ValueId) -> bool {
         let Some(leaf) = self.values.first_leaf(value) else { return false };
         leaf.chunk < self.inputs && self.whole.borrow_mut().is_reduction(&self.values, value, leaf.chunk)
