@@ -35,7 +35,7 @@ fn growth(c: &mut Criterion) {
             let domain = Domain::full_mesh(ranks);
             let program = collective.program(ranks).expect("stage 1");
             let options = collective.options();
-            let schedule = lower::lower(&program, &domain, &options).expect("lowering");
+            let schedule = lower::lower(&program, &domain, &options).expect("lowering").schedule;
             let proved = verify::schedule(schedule.clone(), &program, &domain).expect("stage 2");
             let built = kernel::build(&proved, &program, &options, DType::Bf16, RedOp::Sum);
             let rolled = verify::kernel(built.clone(), &proved).expect("rolled");

@@ -51,7 +51,8 @@ impl Case {
     }
 
     fn lower(&self) -> Schedule {
-        lower::lower(&self.program, &self.domain, &self.collective.options()).expect("it can be lowered")
+        let lowered = lower::lower(&self.program, &self.domain, &self.collective.options());
+        lowered.expect("it can be lowered").schedule
     }
 
     fn prove(&self, schedule: Schedule) -> Verified<Schedule> {

@@ -5,7 +5,7 @@ use crate::emit::{self, Cuda};
 use crate::evaluate::aliasing;
 use crate::kernel::widths::Widths;
 use crate::kernel::{self, Kernel};
-use crate::lower;
+use crate::lower::{self, Lowered, Savings};
 use crate::names::UnknownName;
 use crate::options::{self, ScheduleOptions};
 use crate::program::dtype::{DType, RedOp};
@@ -29,7 +29,12 @@ pub trait Evaluate: Send + Sync {
 
     /// Returns the schedule that the source itself gives for a domain, with what was saved of it; `None` where lowering
     /// makes the schedule.
-    fn schedule(&self, setting: &ProgramSetting, program: &Program, domain: &Domain) -> Option<Planned> {
+    fn schedule(
+        &self,
+        setting: &ProgramSetting,
+        program: &Program,
+        domain: &Domain,
+    ) -> Option<LoweringResult> {
         let _ = (setting, program, domain);
         None
     }
@@ -48,8 +53,8 @@ pub trait Evaluate: Send + Sync {
     }
 }
 
-/// A schedule, with what was saved; or why there is none.
-pub type Planned = Result<(Schedule, lower::Saved), Vec<Diagnostic>>;
+/// The outcome of lowering: a schedule with its savings, or the reasons why there is none.
+pub type LoweringResult = Result<Lowered, Vec<Diagnostic>>;
 
 /// A named number that the program depends on: `params(k = 2..=4)`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -226,17 +231,17 @@ impl Collective {
     }
 
     /// Counts what lowering saves on a domain: waits that others imply, tasks that join others.
-    pub fn saved(&self, domain: &Domain) -> Result<lower::Saved, Diagnostics> {
+    pub fn savings(&self, domain: &Domain) -> Result<Savings, Diagnostics> {
         let options = self.options();
         let program = transport::place(self.program(domain.ranks)?, &options);
-        let planned = self.planned(&program, domain, &options);
-        planned.map(|(_, saved)| saved).map_err(|list| self.wrong(list))
+        let lowered = self.lower(&program, domain, &options);
+        lowered.map(|lowered| lowered.savings).map_err(|list| self.wrong(list))
     }
 
     /// Returns the schedule of a program, unproved: the source's own, or the one that lowering makes.
-    fn planned(&self, program: &Program, domain: &Domain, options: &ScheduleOptions) -> Planned {
+    fn lower(&self, program: &Program, domain: &Domain, options: &ScheduleOptions) -> LoweringResult {
         let given = self.evaluate.schedule(&self.setting(domain.ranks), program, domain);
-        given.unwrap_or_else(|| lower::planned(program, domain, options))
+        given.unwrap_or_else(|| lower::lower(program, domain, options))
     }
 
     /// Builds the kernel for a domain, element type and operator, and proves that it is the verified schedule.
@@ -283,8 +288,8 @@ impl Collective {
         let program = transport::place(self.program(domain.ranks)?, &options);
         let program = scale::scale(program, op).map_err(|list| self.wrong(list))?;
         let schedule = self
-            .planned(&program, domain, &options)
-            .and_then(|(schedule, _)| verify::schedule(schedule, &program, domain))
+            .lower(&program, domain, &options)
+            .and_then(|lowered| verify::schedule(lowered.schedule, &program, domain))
             .map_err(|list| self.wrong(list))?;
         Ok((program, schedule))
     }

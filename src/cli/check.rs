@@ -10,7 +10,7 @@ use crate::cli::{ranks, setting, source};
 use clap::Args;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
-use quadrille_compiler::lower::Saved;
+use quadrille_compiler::lower::Savings;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::schedule::Totals;
 use quadrille_compiler::verify;
@@ -75,7 +75,7 @@ struct CheckedSchedule {
 #[derive(Debug)]
 enum ScheduleVerdict {
     /// It holds.
-    Proved { totals: Totals, saved: Saved, tile: Option<u64>, instances: u32, proof_ms: f64 },
+    Proved { totals: Totals, saved: Savings, tile: Option<u64>, instances: u32, proof_ms: f64 },
     /// It asks for what cannot be carried out yet.
     Waits { why: String },
     /// There are findings.
@@ -171,7 +171,8 @@ fn prove(
     let outcome = match collective.with_schedule(index).verified(&collective.domain(ranks)) {
         Ok(schedule) => {
             let proof_ms = began.elapsed().as_secs_f64() * 1e3;
-            let saved = collective.with_schedule(index).saved(&collective.domain(ranks)).unwrap_or_default();
+            let saved =
+                collective.with_schedule(index).savings(&collective.domain(ranks)).unwrap_or_default();
             let (tile, instances) = (schedule.tile, schedule.instances);
             ScheduleVerdict::Proved { totals: schedule.totals(), saved, tile, instances, proof_ms }
         }

@@ -1,8 +1,8 @@
 //! The steps of each block: waits, moves, block-wide barriers and signals, with counters and values.
 
 use super::assign::Placement;
-use super::divide::{End, Task, Tasks};
-use super::order::{Wire, loads, wire};
+use super::divide::{Task, TaskEnd, Tasks};
+use super::order::{TaskConnection, loads, wire};
 use super::synchronize::Synchronization;
 use crate::options::Protocol;
 use crate::program::Program;
@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// The frame of a schedule.
-pub(super) struct Frame {
+pub(super) struct ScheduleFrame {
     pub(super) block_cap: u32,
     pub(super) tile: Option<u64>,
     pub(super) slots: u32,
@@ -27,15 +27,15 @@ pub(super) fn arrange(
     tasks: &Tasks,
     placement: &Placement,
     sync: &Synchronization,
-    Frame { block_cap, tile, slots, instances }: Frame,
+    ScheduleFrame { block_cap, tile, slots, instances }: ScheduleFrame,
 ) -> Schedule {
     let values = number_signals(placement, sync);
     let ranks = program.shape.ranks;
-    let mut blocks: Vec<Vec<Writer>> = placement
+    let mut blocks: Vec<Vec<BlockWriter>> = placement
         .blocks
         .iter()
         .zip(0..)
-        .map(|(&count, rank)| (0..count).map(|_| Writer::new(Rank(rank), ranks)).collect())
+        .map(|(&count, rank)| (0..count).map(|_| BlockWriter::new(Rank(rank), ranks)).collect())
         .collect();
     for (rank, waiters) in (0..).map(Rank).zip(&sync.starts) {
         let writer = BlockId { rank, block: ThreadBlock(0) };
@@ -47,7 +47,7 @@ pub(super) fn arrange(
         let counter = Counter { kind: CounterKind::Data, writer, waiter };
         Arrival { counter, value: values[&(task, waiter)] as i32 }
     };
-    let mut fifos = Fifos::new(tasks, placement, slots);
+    let mut fifos = FifoNumbers::new(tasks, placement, slots);
     for &task in &placement.order {
         let place = placement.place[task as usize];
         let waits = &sync.before[task as usize];
@@ -66,7 +66,7 @@ pub(super) fn arrange(
         let writer = &mut blocks[place.rank.0 as usize][place.block.0 as usize];
         writer.wait(arrivals);
         let carried = &tasks.list[task as usize];
-        let operands = |ends: &[End]| ends.iter().map(|end| fifos.operand(end)).collect();
+        let operands = |ends: &[TaskEnd]| ends.iter().map(|end| fifos.operand(end)).collect();
         writer.carry_out(carried, operands(&carried.sources), operands(&carried.dests));
         let mut signals: Vec<Counter> =
             sync.signals[task as usize].iter().map(|&waiter| data(task, waiter).counter).collect();
@@ -137,50 +137,50 @@ fn expectations(
 }
 
 /// The messages of all connections while blocks are written.
-struct Fifos<'a> {
+struct FifoNumbers<'a> {
     tasks: &'a Tasks,
     placement: &'a Placement,
     slots: u32,
     /// Messages of a tile.
-    load: FxHashMap<Wire, u32>,
+    load: FxHashMap<TaskConnection, u32>,
     /// Messages stored so far.
-    stored: FxHashMap<Wire, u32>,
+    stored: FxHashMap<TaskConnection, u32>,
     /// Messages waited for.
-    heard: FxHashMap<Wire, u32>,
-    read: FxHashMap<Wire, Read>,
+    heard: FxHashMap<TaskConnection, u32>,
+    read: FxHashMap<TaskConnection, FifoReads>,
     /// The number of each message on its connection.
     number: Vec<u32>,
 }
 
-/// What has been read of a connection.
-struct Read {
-    /// Which messages.
+/// The messages of a connection that have been read.
+struct FifoReads {
+    /// True for each message that has been read.
     read: Vec<bool>,
-    /// The first ones, all of which have been.
+    /// Messages at the beginning that have all been read.
     prefix: u32,
     /// Credits given.
     given: u32,
 }
 
-impl Read {
-    fn new(load: u32) -> Read {
-        Read { read: vec![false; load as usize], prefix: 0, given: 0 }
+impl FifoReads {
+    fn new(load: u32) -> FifoReads {
+        FifoReads { read: vec![false; load as usize], prefix: 0, given: 0 }
     }
 }
 
-impl<'a> Fifos<'a> {
-    fn new(tasks: &'a Tasks, placement: &'a Placement, slots: u32) -> Fifos<'a> {
+impl<'a> FifoNumbers<'a> {
+    fn new(tasks: &'a Tasks, placement: &'a Placement, slots: u32) -> FifoNumbers<'a> {
         let mut number = vec![0; tasks.messages.len()];
-        let mut stored: FxHashMap<Wire, u32> = FxHashMap::default();
+        let mut stored: FxHashMap<TaskConnection, u32> = FxHashMap::default();
         for &task in &placement.order {
             for end in &tasks.list[task as usize].dests {
-                let End::Message(message) = *end else { continue };
+                let TaskEnd::Message(message) = *end else { continue };
                 let next = stored.entry(wire(tasks, placement, message)).or_default();
                 number[message as usize] = *next;
                 *next += 1;
             }
         }
-        Fifos {
+        FifoNumbers {
             tasks,
             placement,
             slots,
@@ -192,28 +192,28 @@ impl<'a> Fifos<'a> {
         }
     }
 
-    fn wire(&self, message: u32) -> Wire {
+    fn wire(&self, message: u32) -> TaskConnection {
         wire(self.tasks, self.placement, message)
     }
 
-    fn connection((protocol, writer, reader): Wire) -> Connection {
+    fn connection((protocol, writer, reader): TaskConnection) -> Connection {
         Connection { protocol, writer, reader }
     }
 
-    fn operand(&self, end: &End) -> Operand {
+    fn operand(&self, end: &TaskEnd) -> Operand {
         match end {
-            End::Memory(slice) => Operand::Memory(*slice),
-            End::Multicast(multicast) => Operand::Multicast(*multicast),
-            End::Message(message) => Operand::Message(FifoMessage {
-                connection: Fifos::connection(self.wire(*message)),
+            TaskEnd::Memory(slice) => Operand::Memory(*slice),
+            TaskEnd::Multicast(multicast) => Operand::Multicast(*multicast),
+            TaskEnd::Message(message) => Operand::Message(FifoMessage {
+                connection: FifoNumbers::connection(self.wire(*message)),
                 number: self.number[*message as usize],
             }),
         }
     }
 
-    /// What a block waits for that reads announced messages.
+    /// The arrivals that a block needs before it reads announced messages.
     fn messages(&mut self, messages: &[u32]) -> Vec<Arrival> {
-        let mut wanted: BTreeMap<Wire, u32> = BTreeMap::new();
+        let mut wanted: BTreeMap<TaskConnection, u32> = BTreeMap::new();
         for &message in messages {
             let up_to = wanted.entry(self.wire(message)).or_default();
             *up_to = (self.number[message as usize] + 1).max(*up_to);
@@ -223,7 +223,7 @@ impl<'a> Fifos<'a> {
             let heard = self.heard.entry(wire).or_default();
             if *heard < up_to {
                 *heard = up_to;
-                let announced = Fifos::connection(wire).announced();
+                let announced = FifoNumbers::connection(wire).announced();
                 arrivals.extend(announced.map(|counter| Arrival { counter, value: up_to as i32 }));
             }
         }
@@ -233,10 +233,10 @@ impl<'a> Fifos<'a> {
     /// The credits that a task needs to store its messages. Where all of a tile's messages have slots, it is enough to
     /// wait once.
     fn store(&mut self, task: u32) -> Vec<Arrival> {
-        let mut arrivals: BTreeMap<Wire, i32> = BTreeMap::new();
+        let mut arrivals: BTreeMap<TaskConnection, i32> = BTreeMap::new();
         let tasks = self.tasks;
         for end in &tasks.list[task as usize].dests {
-            let End::Message(message) = *end else { continue };
+            let TaskEnd::Message(message) = *end else { continue };
             let wire = self.wire(message);
             let (load, slots) = (self.load[&wire], self.slots);
             let stored = self.stored.entry(wire).or_default();
@@ -247,30 +247,31 @@ impl<'a> Fifos<'a> {
                 arrivals.insert(wire, load as i32 - slots as i32);
             }
         }
-        let arrival = |(wire, value)| Arrival { counter: Fifos::connection(wire).credit(), value };
+        let arrival = |(wire, value)| Arrival { counter: FifoNumbers::connection(wire).credit(), value };
         arrivals.into_iter().map(arrival).collect()
     }
 
-    /// What a task's block signals about messages: those it has stored, and credits for those that have been read; all at
-    /// the end where no slot is short before.
+    /// The signals of a task's block about messages: for those that it has stored, and credits for those that it has read.
+    /// If no slot is short before, all credits come at the end.
     fn done(&mut self, task: u32) -> Vec<Counter> {
         let mut signals = Vec::new();
         let tasks = self.tasks;
         for end in &tasks.list[task as usize].dests {
-            let End::Message(message) = *end else { continue };
-            signals.extend(Fifos::connection(self.wire(message)).announced());
+            let TaskEnd::Message(message) = *end else { continue };
+            signals.extend(FifoNumbers::connection(self.wire(message)).announced());
         }
         for end in &tasks.list[task as usize].sources {
-            let End::Message(message) = *end else { continue };
+            let TaskEnd::Message(message) = *end else { continue };
             let wire = self.wire(message);
             let load = self.load[&wire];
-            let Read { read, prefix, given } = self.read.entry(wire).or_insert_with(|| Read::new(load));
+            let FifoReads { read, prefix, given } =
+                self.read.entry(wire).or_insert_with(|| FifoReads::new(load));
             read[self.number[message as usize] as usize] = true;
             *prefix += read[*prefix as usize..].iter().take_while(|read| **read).count() as u32;
             if load > self.slots || *prefix == load {
                 let credits = *prefix - *given;
                 *given = *prefix;
-                signals.extend((0..credits).map(|_| Fifos::connection(wire).credit()));
+                signals.extend((0..credits).map(|_| FifoNumbers::connection(wire).credit()));
             }
         }
         signals
@@ -278,8 +279,8 @@ impl<'a> Fifos<'a> {
 
     /// The counters of all connections, with the signals of a tile.
     fn expectations(&self) -> Vec<(Counter, u32)> {
-        let counters = |(&wire, &load): (&Wire, &u32)| {
-            let connection = Fifos::connection(wire);
+        let counters = |(&wire, &load): (&TaskConnection, &u32)| {
+            let connection = FifoNumbers::connection(wire);
             let both = connection.announced().into_iter().chain([connection.credit()]);
             both.map(move |counter| (counter, load)).collect::<Vec<_>>()
         };
@@ -288,19 +289,26 @@ impl<'a> Fifos<'a> {
 }
 
 /// A block being written.
-struct Writer {
+struct BlockWriter {
     rank: Rank,
     ranks: u32,
     steps: Vec<Step>,
     started: Vec<Counter>,
-    /// What moves since the last barrier have read and stored, and through which lines.
+    /// Operands that moves since the last barrier have read and stored, with the protocol of the lines they went through.
     reads: Vec<(Operand, Option<Protocol>)>,
     stores: Vec<(Operand, Option<Protocol>)>,
 }
 
-impl Writer {
-    fn new(rank: Rank, ranks: u32) -> Writer {
-        Writer { rank, ranks, steps: Vec::new(), started: Vec::new(), reads: Vec::new(), stores: Vec::new() }
+impl BlockWriter {
+    fn new(rank: Rank, ranks: u32) -> BlockWriter {
+        BlockWriter {
+            rank,
+            ranks,
+            steps: Vec::new(),
+            started: Vec::new(),
+            reads: Vec::new(),
+            stores: Vec::new(),
+        }
     }
 
     /// Peers are named starting from the next rank, so that the lists of all ranks look alike.

@@ -1,7 +1,7 @@
 //! Depth and thread block of each task.
 
-use super::depend::Graph;
-use super::divide::{End, Tasks};
+use super::depend::TaskGraph;
+use super::divide::{TaskEnd, Tasks};
 use super::roles;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Program;
@@ -10,7 +10,7 @@ use petgraph::Direction;
 use petgraph::graph::NodeIndex;
 use rustc_hash::FxHashMap;
 
-/// Where and when each task runs.
+/// The block of each task, and the order in which tasks run.
 pub(super) struct Placement {
     /// The block of each task, by number.
     pub(super) place: Vec<BlockId>,
@@ -20,34 +20,27 @@ pub(super) struct Placement {
     pub(super) blocks: Vec<u32>,
 }
 
-/// Assigns blocks: a rank's tasks of equal depth go to different blocks (modulo `cap`), preferably to the block
-/// of a task they depend on; tasks of different depth share blocks, tasks of different channels never.
-/// A block named by the program is taken. Where there are tiles, a block takes no task that comes later than a hop after
-/// its last one, if another is free: rather than wait for peers, it goes on to the next tile. (The way up a tree and the
-/// way down then are of different blocks; in a ring every rank has something to do at every hop.)
+/// Assigns blocks.
+///
+/// A rank's tasks of equal depth go to different blocks (modulo `cap`), preferably to the block of a task they depend on.
+/// Tasks of different depth share blocks; tasks of different channels never do. A block that the program names is taken.
+/// Where there are tiles, a block takes no task that comes later than a hop after its last one, if another block is free:
+/// it goes on to the next tile instead of waiting for peers. (So the way up a tree and the way down are of different
+/// blocks. In a ring every rank has something to do at every hop.)
 ///
 /// Errors: `unsupported` where a rank has more channels than blocks.
 pub(super) fn assign(
     program: &Program,
     tasks: &Tasks,
-    graph: &Graph,
+    graph: &TaskGraph,
     cap: u32,
     tiled: bool,
 ) -> Result<Placement, Vec<Diagnostic>> {
     let n = tasks.list.len();
-    let mut depth = vec![0u32; n];
-    for i in 0..n {
-        let before = graph.neighbors_directed(NodeIndex::new(i), Direction::Incoming).map(|p| p.index());
-        let messages = tasks.list[i].sources.iter().filter_map(|end| match end {
-            End::Memory(_) | End::Multicast(_) => None,
-            End::Message(number) => Some(tasks.messages[*number as usize].writer as usize),
-        });
-        depth[i] = before.chain(messages).map(|p| depth[p] + 1).max().unwrap_or(0);
-    }
-    let executor: Vec<Rank> = tasks.list.iter().map(|task| task.executor).collect();
+    let depth = depths(tasks, graph);
     let mut order: Vec<u32> = (0..n as u32).collect();
     order.sort_by_key(|&task| (depth[task as usize], task));
-    if has_choice(&order, &depth, &executor, program.shape.ranks) {
+    if has_choice(&order, &depth, tasks, program.shape.ranks) {
         let role = roles::roles(program, tasks, graph);
         order.sort_by_key(|&task| (depth[task as usize], role[task as usize], task));
     }
@@ -55,59 +48,68 @@ pub(super) fn assign(
     for (at, &task) in (0..).zip(&order) {
         position[task as usize] = at;
     }
-    let mut place = vec![BlockId { rank: Rank(0), block: ThreadBlock(0) }; n];
-    let mut blocks = vec![1u32; program.shape.ranks as usize];
-    let mut level: Vec<Vec<u32>> = vec![Vec::new(); blocks.len()];
-    let channels = Channels::new(program, tasks, cap)?;
-    // The depth of each block's last task.
-    let mut last: Vec<Vec<Option<u32>>> = vec![vec![None; cap as usize]; blocks.len()];
+    let ranks = program.shape.ranks as usize;
+    let mut assignment = Assignment {
+        tasks,
+        graph,
+        channels: BlockChannels::new(program, tasks, cap)?,
+        tiled,
+        position,
+        place: vec![BlockId { rank: Rank(0), block: ThreadBlock(0) }; n],
+        last: vec![vec![None; cap as usize]; ranks],
+        blocks: vec![1; ranks],
+    };
+    let mut level: Vec<Vec<u32>> = vec![Vec::new(); ranks];
     for same_depth in order.chunk_by(|&a, &b| depth[a as usize] == depth[b as usize]) {
         for &task in same_depth {
-            level[executor[task as usize].0 as usize].push(task);
+            level[tasks.list[task as usize].executor.0 as usize].push(task);
         }
         // Only ranks that have tasks at this depth, so that the walk stays linear.
         for &first in same_depth {
-            let rank = executor[first as usize];
+            let rank = tasks.list[first as usize].executor;
             let of_rank = std::mem::take(&mut level[rank.0 as usize]);
             if !of_rank.is_empty() {
-                let now = depth[first as usize];
-                let of_blocks = &mut last[rank.0 as usize];
-                let idle: Vec<bool> =
-                    of_blocks.iter().map(|last| tiled && last.is_some_and(|last| last + 1 < now)).collect();
-                place_level(&of_rank, rank, (graph, tasks, &channels), (&idle, &position), &mut place);
-                for &task in &of_rank {
-                    if let Some(last) = of_blocks.get_mut(place[task as usize].block.0 as usize) {
-                        *last = Some(now);
-                    }
-                }
-                let used = of_rank.iter().map(|&task| place[task as usize].block.0 + 1).max().unwrap_or(1);
-                let known = &mut blocks[rank.0 as usize];
-                *known = used.max(*known);
+                assignment.place_level(rank, depth[first as usize], &of_rank);
             }
         }
     }
+    let Assignment { place, blocks, .. } = assignment;
     Ok(Placement { place, order, blocks })
 }
 
-/// Whether a rank has several tasks of one depth.
-fn has_choice(order: &[u32], depth: &[u32], executor: &[Rank], ranks: u32) -> bool {
+/// The depth of each task: the length of the longest chain of tasks that come before it.
+fn depths(tasks: &Tasks, graph: &TaskGraph) -> Vec<u32> {
+    let mut depth = vec![0; tasks.list.len()];
+    for (i, task) in tasks.list.iter().enumerate() {
+        let before = graph.neighbors_directed(NodeIndex::new(i), Direction::Incoming).map(|p| p.index());
+        let messages = task.sources.iter().filter_map(|end| match end {
+            TaskEnd::Memory(_) | TaskEnd::Multicast(_) => None,
+            TaskEnd::Message(number) => Some(tasks.messages[*number as usize].writer as usize),
+        });
+        depth[i] = before.chain(messages).map(|p| depth[p] + 1).max().unwrap_or(0);
+    }
+    depth
+}
+
+/// Returns true if a rank has several tasks of one depth.
+fn has_choice(order: &[u32], depth: &[u32], tasks: &Tasks, ranks: u32) -> bool {
     let mut last = vec![None; ranks as usize];
     order.iter().any(|&task| {
-        let (now, rank) = (Some(depth[task as usize]), executor[task as usize]);
+        let (now, rank) = (Some(depth[task as usize]), tasks.list[task as usize].executor);
         std::mem::replace(&mut last[rank.0 as usize], now) == now
     })
 }
 
-/// Which blocks of each rank serve which channel: with k channels every k-th. Operations without a channel are a channel
-/// too.
-struct Channels {
+/// The blocks of each rank that serve each channel: with k channels every k-th block. Operations without a channel are a
+/// channel too.
+struct BlockChannels {
     cap: u32,
     /// The channels of each rank, ascending; empty where no operation names one.
     of: Vec<Vec<Option<u32>>>,
 }
 
-impl Channels {
-    fn new(program: &Program, tasks: &Tasks, cap: u32) -> Result<Channels, Vec<Diagnostic>> {
+impl BlockChannels {
+    fn new(program: &Program, tasks: &Tasks, cap: u32) -> Result<BlockChannels, Vec<Diagnostic>> {
         let mut of = vec![Vec::new(); program.shape.ranks as usize];
         if tasks.list.iter().any(|task| task.site.channel.is_some()) {
             for task in &tasks.list {
@@ -124,7 +126,7 @@ impl Channels {
             );
             return Err(vec![finding]);
         }
-        Ok(Channels { cap, of })
+        Ok(BlockChannels { cap, of })
     }
 
     /// The blocks that serve a channel of a rank.
@@ -135,50 +137,77 @@ impl Channels {
     }
 }
 
-/// Places one rank's tasks of one depth. Those with a block of their own choose first, then those with a predecessor
-/// on the rank; blocks that are `idle` are taken last.
-fn place_level(
-    of_rank: &[u32],
-    rank: Rank,
-    (graph, tasks, channels): (&Graph, &Tasks, &Channels),
-    (idle, position): (&[bool], &[u32]),
-    place: &mut [BlockId],
-) {
-    let mut taken = vec![false; channels.cap as usize];
-    let mut rest = Vec::new();
-    let site = |task: u32| tasks.list[task as usize].site;
-    for &task in of_rank {
-        let before = graph.neighbors_directed(NodeIndex::new(task as usize), Direction::Incoming);
-        let mut serving = channels.blocks(rank, site(task).channel);
-        let preferred = before
-            .map(|p| (p.index(), place[p.index()]))
-            .filter(|&(_, at)| at.rank == rank && !taken[at.block.0 as usize] && !idle[at.block.0 as usize])
-            .max_by_key(|&(index, _)| position[index])
-            .map(|(_, at)| at.block)
-            .filter(|block| serving.any(|serves| serves == block.0));
-        match site(task).block.or(preferred) {
-            Some(block) => {
-                taken[block.0 as usize] = true;
-                place[task as usize] = BlockId { rank, block };
+/// The assignment under way.
+struct Assignment<'a> {
+    tasks: &'a Tasks,
+    graph: &'a TaskGraph,
+    channels: BlockChannels,
+    tiled: bool,
+    /// The position of each task in the global order.
+    position: Vec<u32>,
+    place: Vec<BlockId>,
+    /// For each rank and block the depth of its last task.
+    last: Vec<Vec<Option<u32>>>,
+    /// Blocks of each rank that have tasks, at least 1.
+    blocks: Vec<u32>,
+}
+
+impl Assignment<'_> {
+    /// Places one rank's tasks of one depth. Those with a block of their own choose first, then those with a predecessor
+    /// on the rank. Idle blocks are taken last.
+    fn place_level(&mut self, rank: Rank, depth: u32, of_rank: &[u32]) {
+        let (tasks, channels) = (self.tasks, &self.channels);
+        let idle: Vec<bool> = self.last[rank.0 as usize]
+            .iter()
+            .map(|last| self.tiled && last.is_some_and(|last| last + 1 < depth))
+            .collect();
+        let mut taken = vec![false; channels.cap as usize];
+        let mut rest = Vec::new();
+        let site = |task: u32| tasks.list[task as usize].site;
+        for &task in of_rank {
+            let before = self.graph.neighbors_directed(NodeIndex::new(task as usize), Direction::Incoming);
+            let mut serving = channels.blocks(rank, site(task).channel);
+            let preferred = before
+                .map(|p| (p.index(), self.place[p.index()]))
+                .filter(|&(_, at)| {
+                    at.rank == rank && !taken[at.block.0 as usize] && !idle[at.block.0 as usize]
+                })
+                .max_by_key(|&(index, _)| self.position[index])
+                .map(|(_, at)| at.block)
+                .filter(|block| serving.any(|serves| serves == block.0));
+            match site(task).block.or(preferred) {
+                Some(block) => {
+                    taken[block.0 as usize] = true;
+                    self.place[task as usize] = BlockId { rank, block };
+                }
+                None => rest.push(task),
             }
-            None => rest.push(task),
         }
-    }
-    let mut overflow: FxHashMap<Option<u32>, usize> = FxHashMap::default();
-    for task in rest {
-        let channel = site(task).channel;
-        let serving = channels.blocks(rank, channel);
-        let free = |late: bool| {
-            let fits = |block: &u32| !taken[*block as usize] && (late || !idle[*block as usize]);
-            serving.clone().find(fits)
-        };
-        let block = free(false).or_else(|| free(true)).or_else(|| {
-            let turn = overflow.entry(channel).or_default();
-            *turn += 1;
-            serving.cycle().nth(*turn - 1)
-        });
-        let block = block.unwrap_or(0);
-        taken[block as usize] = true;
-        place[task as usize] = BlockId { rank, block: ThreadBlock(block) };
+        let mut overflow: FxHashMap<Option<u32>, usize> = FxHashMap::default();
+        for task in rest {
+            let channel = site(task).channel;
+            let serving = channels.blocks(rank, channel);
+            let free = |late: bool| {
+                let fits = |block: &u32| !taken[*block as usize] && (late || !idle[*block as usize]);
+                serving.clone().find(fits)
+            };
+            let block = free(false).or_else(|| free(true)).or_else(|| {
+                let turn = overflow.entry(channel).or_default();
+                *turn += 1;
+                serving.cycle().nth(*turn - 1)
+            });
+            let block = block.unwrap_or(0);
+            taken[block as usize] = true;
+            self.place[task as usize] = BlockId { rank, block: ThreadBlock(block) };
+        }
+        let last = &mut self.last[rank.0 as usize];
+        for &task in of_rank {
+            let block = self.place[task as usize].block.0;
+            if let Some(last) = last.get_mut(block as usize) {
+                *last = Some(depth);
+            }
+            let blocks = &mut self.blocks[rank.0 as usize];
+            *blocks = (block + 1).max(*blocks);
+        }
     }
 }

@@ -36,7 +36,7 @@ const BLOCK_RATE: f64 = 40.0;
 
 /// Why a protocol was chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Chosen {
+pub struct ChosenProtocol {
     /// The protocol.
     pub protocol: Protocol,
     /// The largest message served, in bytes, that it was chosen for.

@@ -18,19 +18,19 @@ pub(super) enum Dependence {
 }
 
 /// Nodes are tasks: node index = task number. Every edge goes forward.
-pub(super) type Graph = DiGraph<(), Dependence, u32>;
+pub(super) type TaskGraph = DiGraph<(), Dependence, u32>;
 
 #[derive(Clone, Default)]
-struct History {
+struct ChunkAccesses {
     writer: Option<u32>,
     readers: Vec<u32>,
 }
 
 /// Builds the graph in one walk over the tasks; edges between the nearest conflicting accesses of each location.
 /// Linear in the number of chunk accesses.
-pub(super) fn depend(program: &Program, tasks: &Tasks) -> Graph {
-    let mut graph = Graph::with_capacity(tasks.list.len(), 2 * tasks.list.len());
-    let mut table = LocationTable::new(&program.shape, History::default());
+pub(super) fn depend(program: &Program, tasks: &Tasks) -> TaskGraph {
+    let mut graph = TaskGraph::with_capacity(tasks.list.len(), 2 * tasks.list.len());
+    let mut table = LocationTable::new(&program.shape, ChunkAccesses::default());
     for (i, task) in (0u32..).zip(&tasks.list) {
         graph.add_node(());
         let mut edge = |from: u32, why| {

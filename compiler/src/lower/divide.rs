@@ -17,16 +17,16 @@ pub(crate) struct Task {
     pub(crate) transfer: bool,
     /// The rank that it runs on.
     pub(crate) executor: Rank,
-    pub(crate) sources: SmallVec<[End; 2]>,
-    pub(crate) dests: SmallVec<[End; 2]>,
+    pub(crate) sources: SmallVec<[TaskEnd; 2]>,
+    pub(crate) dests: SmallVec<[TaskEnd; 2]>,
     /// As of [`Op::position`].
     pub(crate) position: u32,
     pub(crate) site: Site,
 }
 
-/// What a task reads or stores.
+/// A source or destination of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub(crate) enum TaskEnd {
     Memory(Slice),
     /// The slice's chunks on every rank.
     Multicast(Multicast),
@@ -36,7 +36,7 @@ pub(crate) enum End {
 
 /// A chunk that goes from a task of one rank to a task of another.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Message {
+pub(crate) struct TaskMessage {
     pub(crate) protocol: Protocol,
     /// Tasks by number.
     pub(crate) writer: u32,
@@ -47,36 +47,36 @@ pub(crate) struct Message {
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     pub(crate) list: Vec<Task>,
-    pub(crate) messages: Vec<Message>,
+    pub(crate) messages: Vec<TaskMessage>,
 }
 
 impl Task {
     /// The chunks of buffers that it reads.
     pub(super) fn reads(&self) -> impl Iterator<Item = Slice> {
-        self.sources.iter().flat_map(End::slices)
+        self.sources.iter().flat_map(TaskEnd::slices)
     }
 
     /// The chunks of buffers that it stores.
     pub(super) fn stores(&self) -> impl Iterator<Item = Slice> {
-        self.dests.iter().flat_map(End::slices)
+        self.dests.iter().flat_map(TaskEnd::slices)
     }
 
     /// The messages that it reads or stores.
     pub(super) fn messages(&self) -> impl Iterator<Item = u32> {
         self.sources.iter().chain(&self.dests).filter_map(|end| match end {
-            End::Memory(_) | End::Multicast(_) => None,
-            End::Message(number) => Some(*number),
+            TaskEnd::Memory(_) | TaskEnd::Multicast(_) => None,
+            TaskEnd::Message(number) => Some(*number),
         })
     }
 }
 
-impl End {
+impl TaskEnd {
     /// The chunks of buffers that it stands for.
     fn slices(&self) -> impl Iterator<Item = Slice> + use<> {
         let (one, all) = match self {
-            End::Memory(slice) => (Some(*slice), None),
-            End::Multicast(multicast) => (None, Some(multicast.slices())),
-            End::Message(_) => (None, None),
+            TaskEnd::Memory(slice) => (Some(*slice), None),
+            TaskEnd::Multicast(multicast) => (None, Some(multicast.slices())),
+            TaskEnd::Message(_) => (None, None),
         };
         one.into_iter().chain(all.into_iter().flatten())
     }
@@ -102,13 +102,13 @@ pub(super) fn multicast(slices: &[Slice], ranks: u32) -> Option<Multicast> {
 
 /// An operation's ends with the chunks of all ranks as one, where they are all of a side and nothing keeps them apart.
 pub(super) fn through_switch(task: Task, ranks: u32) -> Task {
-    let side = |ends: &SmallVec<[End; 2]>| -> SmallVec<[End; 2]> {
-        let slices: Vec<Slice> = ends.iter().flat_map(End::slices).collect();
-        multicast(&slices, ranks).map_or_else(|| ends.clone(), |all| smallvec![End::Multicast(all)])
+    let side = |ends: &SmallVec<[TaskEnd; 2]>| -> SmallVec<[TaskEnd; 2]> {
+        let slices: Vec<Slice> = ends.iter().flat_map(TaskEnd::slices).collect();
+        multicast(&slices, ranks).map_or_else(|| ends.clone(), |all| smallvec![TaskEnd::Multicast(all)])
     };
     let (sources, dests) = (side(&task.sources), side(&task.dests));
     // A chunk that one side reaches by the switch and the other by its own address would need a fence within the move.
-    let both = matches!((&sources[..], &dests[..]), ([End::Multicast(_)], [End::Multicast(_)]));
+    let both = matches!((&sources[..], &dests[..]), ([TaskEnd::Multicast(_)], [TaskEnd::Multicast(_)]));
     let meet = task.reads().any(|read| task.stores().any(|stored| stored.overlaps(&read)));
     if meet && !both { task } else { Task { sources, dests, ..task } }
 }
@@ -132,7 +132,7 @@ pub(super) fn divide(program: &Program, means: impl Fn(&Op) -> Means, tiled: boo
         let means = means(op);
         let chunks = op.sources.first().map_or(1, |slice| slice.len);
         if !tiled {
-            let whole = |slices: &[Slice]| slices.iter().map(|&slice| End::Memory(slice)).collect();
+            let whole = |slices: &[Slice]| slices.iter().map(|&slice| TaskEnd::Memory(slice)).collect();
             let own = task(id, op, whole(&op.sources), whole(&op.dests), op.position);
             tasks.list.push(if means == Means::Switch { through_switch(own, ranks) } else { own });
             continue;
@@ -146,7 +146,7 @@ pub(super) fn divide(program: &Program, means: impl Fn(&Op) -> Means, tiled: boo
                 tasks.stage(id, op, (&sources, &dests), position, protocol);
                 continue;
             }
-            let ends = |slices: &[Slice]| slices.iter().map(|&slice| End::Memory(slice)).collect();
+            let ends = |slices: &[Slice]| slices.iter().map(|&slice| TaskEnd::Memory(slice)).collect();
             let own = task(id, op, ends(&sources), ends(&dests), position);
             tasks.list.push(if means == Means::Switch { through_switch(own, ranks) } else { own });
         }
@@ -154,7 +154,13 @@ pub(super) fn divide(program: &Program, means: impl Fn(&Op) -> Means, tiled: boo
     tasks
 }
 
-fn task(id: OpId, op: &Op, sources: SmallVec<[End; 2]>, dests: SmallVec<[End; 2]>, position: u32) -> Task {
+fn task(
+    id: OpId,
+    op: &Op,
+    sources: SmallVec<[TaskEnd; 2]>,
+    dests: SmallVec<[TaskEnd; 2]>,
+    position: u32,
+) -> Task {
     Task { op: id, transfer: false, executor: op.executor(), sources, dests, position, site: op.site }
 }
 
@@ -182,9 +188,9 @@ impl Tasks {
         };
         let brought = sources.iter().filter(|slice| slice.rank != executor).count();
         let carrying = (self.list.len() + brought) as u32;
-        let mut from: SmallVec<[End; 2]> = SmallVec::new();
+        let mut from: SmallVec<[TaskEnd; 2]> = SmallVec::new();
         for source in sources {
-            let mut end = End::Memory(*source);
+            let mut end = TaskEnd::Memory(*source);
             if source.rank != executor {
                 let message = self.message(protocol, self.list.len() as u32, carrying);
                 self.list.push(transfer(source.rank, end, message));
@@ -192,10 +198,10 @@ impl Tasks {
             }
             from.push(end);
         }
-        let mut to: SmallVec<[End; 2]> = SmallVec::new();
+        let mut to: SmallVec<[TaskEnd; 2]> = SmallVec::new();
         let mut taken = Vec::new();
         for dest in dests {
-            let mut end = End::Memory(*dest);
+            let mut end = TaskEnd::Memory(*dest);
             if dest.rank != executor {
                 let message = self.message(protocol, carrying, carrying + 1 + taken.len() as u32);
                 taken.push(transfer(dest.rank, message, end));
@@ -207,8 +213,8 @@ impl Tasks {
         self.list.extend(taken);
     }
 
-    fn message(&mut self, protocol: Protocol, writer: u32, reader: u32) -> End {
-        self.messages.push(Message { protocol, writer, reader });
-        End::Message(self.messages.len() as u32 - 1)
+    fn message(&mut self, protocol: Protocol, writer: u32, reader: u32) -> TaskEnd {
+        self.messages.push(TaskMessage { protocol, writer, reader });
+        TaskEnd::Message(self.messages.len() as u32 - 1)
     }
 }

@@ -1,21 +1,21 @@
 //! Lays out the schedule of a plan that is given: its tasks, where each runs, and what it waits for.
 
-use super::arrange::{Frame, arrange};
+use super::Lowered;
+use super::arrange::{ScheduleFrame, arrange};
 use super::assign::Placement;
-use super::divide::{End, Tasks};
-use super::synchronize::{Synchronization, Waits};
-use super::{Saved, too_many_ends, too_many_fifos};
+use super::divide::{TaskEnd, Tasks};
+use super::limits::{too_many_ends, too_many_fifos};
+use super::synchronize::{Synchronization, TaskWaits};
 use crate::diagnostic::Diagnostic;
 use crate::options::Protocol;
 use crate::program::Program;
 use crate::program::ids::BlockId;
-use crate::schedule::Schedule;
 use crate::schedule::domain::Domain;
 use rustc_hash::FxHashMap;
 
 /// A plan. No task touches another rank's buffers: what goes to a peer is a message.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct FollowedPlan {
     /// The tasks; each block's own are numbered in its order. A block reads the messages of a connection in the order
     /// in which they are stored.
     pub(crate) tasks: Tasks,
@@ -27,16 +27,16 @@ pub(crate) struct Plan {
     pub(crate) blocks: Vec<u32>,
 }
 
-/// The schedule that follows the plan. Waits that an earlier one of the same block implies are left out.
+/// The schedule that follows the plan. TaskWaits that an earlier one of the same block implies are left out.
 ///
 /// Errors: `unsupported` where a move has too many ends, or two ranks too many connections.
 pub(crate) fn follow(
     program: &Program,
-    plan: &Plan,
+    plan: &FollowedPlan,
     domain: &Domain,
     (tile, slots): (u64, u32),
-) -> Result<(Schedule, Saved), Vec<Diagnostic>> {
-    let Plan { tasks, place, after, blocks } = plan;
+) -> Result<Lowered, Vec<Diagnostic>> {
+    let FollowedPlan { tasks, place, after, blocks } = plan;
     let n = tasks.list.len();
     let order = (0..n as u32).collect();
     let placement = Placement { place: place.clone(), order, blocks: blocks.clone() };
@@ -46,7 +46,7 @@ pub(crate) fn follow(
         return Err(problems);
     }
     let mut sync = Synchronization {
-        before: vec![Waits::default(); n],
+        before: vec![TaskWaits::default(); n],
         signals: vec![Vec::new(); n],
         starts: vec![Vec::new(); blocks.len()],
         exits: vec![Vec::new(); blocks.len()],
@@ -68,13 +68,12 @@ pub(crate) fn follow(
             waits.tasks.push(before);
         }
         let announced = tasks.list[task].sources.iter().filter_map(|end| match end {
-            End::Message(message) => Some(*message),
-            End::Memory(_) | End::Multicast(_) => None,
+            TaskEnd::Message(message) => Some(*message),
+            TaskEnd::Memory(_) | TaskEnd::Multicast(_) => None,
         });
         let plain = |&message: &u32| tasks.messages[message as usize].protocol == Protocol::Simple;
         waits.messages = announced.filter(plain).collect();
     }
-    let saved = Saved { dependences: sync.dependences, implied: sync.implied, ..Saved::default() };
-    let frame = Frame { block_cap: domain.block_cap, tile: Some(tile), slots, instances: 1 };
-    Ok((arrange(program, tasks, &placement, &sync, frame), saved))
+    let frame = ScheduleFrame { block_cap: domain.block_cap, tile: Some(tile), slots, instances: 1 };
+    Ok(Lowered { schedule: arrange(program, tasks, &placement, &sync, frame), savings: sync.savings() })
 }

@@ -2,7 +2,7 @@
 //! the chunk last. So what is received, reduced, kept and sent on is loaded once. What is sent is what was stored,
 //! rounded alike.
 
-use super::divide::{End, Task, Tasks};
+use super::divide::{Task, TaskEnd, Tasks};
 use crate::program::Program;
 use crate::program::ids::Location;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ pub(super) fn fuse(program: &Program, mut tasks: Tasks) -> Tasks {
             for &message in &messages {
                 tasks.messages[message as usize].writer = maker;
             }
-            tasks.list[maker as usize].dests.extend(messages.into_iter().map(End::Message));
+            tasks.list[maker as usize].dests.extend(messages.into_iter().map(TaskEnd::Message));
             joined[number as usize] = Some(maker);
             continue;
         }
@@ -34,7 +34,7 @@ pub(super) fn fuse(program: &Program, mut tasks: Tasks) -> Tasks {
 /// The task that has stored what a task sends on, if the two can be one.
 fn maker(program: &Program, tasks: &Tasks, number: u32, writer: &FxHashMap<Location, u32>) -> Option<u32> {
     let task = &tasks.list[number as usize];
-    let [End::Memory(source)] = task.sources[..] else { return None };
+    let [TaskEnd::Memory(source)] = task.sources[..] else { return None };
     let only_sends = source.rank == task.executor && task.stores().next().is_none();
     let scaled = !task.transfer && !program.ops[task.op.0 as usize].scaling.is_none();
     if source.len != 1 || !only_sends || scaled {
@@ -50,7 +50,7 @@ fn maker(program: &Program, tasks: &Tasks, number: u32, writer: &FxHashMap<Locat
     let ((sent, _), (made, alike)) = (protocol(task), protocol(maker));
     let fits = maker.executor == task.executor
         && maker.position == task.position
-        && maker.dests.contains(&End::Memory(source))
+        && maker.dests.contains(&TaskEnd::Memory(source))
         && maker.site.channel == task.site.channel
         && task.site.block.is_none_or(|block| maker.site.block == Some(block))
         && alike

@@ -1,25 +1,25 @@
 //! Lays out the schedule of a plan whose thread blocks touch each other's buffers: its tasks, where each runs, and what
 //! comes before what. Starts, ends of calls and barriers within blocks are added.
 
-use super::arrange::{Frame, arrange};
+use super::Lowered;
+use super::arrange::{ScheduleFrame, arrange};
 use super::assign::Placement;
-use super::depend::{Dependence, Graph};
+use super::depend::{Dependence, TaskGraph};
 use super::divide::{Task, Tasks, through_switch};
+use super::limits::{too_many_ends, too_many_fifos};
 use super::order::loads;
 use super::synchronize::synchronize;
-use super::{Saved, too_many_ends, too_many_fifos};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Program;
 use crate::program::ids::BlockId;
 use crate::schedule::SLOTS;
-use crate::schedule::Schedule;
 use crate::schedule::domain::Domain;
 use crate::verify;
 use petgraph::graph::NodeIndex;
 
 /// A plan.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptPlan {
     /// The tasks, in an order in which they can run; those without ends only wait or signal.
     pub(crate) tasks: Tasks,
     /// The block of each task.
@@ -37,11 +37,11 @@ pub(crate) struct Kept {
 /// Errors: `unsupported` where a move has too many ends, two ranks too many connections, or a connection too few slots.
 pub(crate) fn keep(
     program: &Program,
-    plan: &Kept,
+    plan: &KeptPlan,
     domain: &Domain,
     tile: Option<u64>,
     slot: u64,
-) -> Result<(Schedule, Saved), Vec<Diagnostic>> {
+) -> Result<Lowered, Vec<Diagnostic>> {
     let ranks = program.shape.ranks;
     let switch = |(task, &switched): (&Task, &bool)| match switched && domain.multicast {
         true => through_switch(task.clone(), ranks),
@@ -57,7 +57,7 @@ pub(crate) fn keep(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut graph = Graph::with_capacity(n, plan.edges.len());
+    let mut graph = TaskGraph::with_capacity(n, plan.edges.len());
     for _ in 0..n {
         graph.add_node(());
     }
@@ -66,9 +66,8 @@ pub(crate) fn keep(
         graph.update_edge(before, after, Dependence::ReadAfterWrite);
     }
     let sync = synchronize(ranks, &tasks, &graph, &placement);
-    let saved = Saved { dependences: sync.dependences, implied: sync.implied, ..Saved::default() };
     let tile = if tasks.messages.is_empty() { tile } else { Some(tile.unwrap_or(slot).min(slot)) };
-    let frame = Frame { block_cap: domain.block_cap, tile, slots: SLOTS, instances: 1 };
+    let frame = ScheduleFrame { block_cap: domain.block_cap, tile, slots: SLOTS, instances: 1 };
     let schedule = arrange(program, &tasks, &placement, &sync, frame);
     let most = loads(&tasks, &placement).into_values().max().unwrap_or(0);
     let short = |found: &Diagnostic| found.check == Check::Deadlock;
@@ -80,5 +79,5 @@ pub(crate) fn keep(
             .help("read packets between those that are stored, or store to more thread blocks");
         return Err(vec![finding]);
     }
-    Ok((schedule, saved))
+    Ok(Lowered { schedule, savings: sync.savings() })
 }

@@ -6,12 +6,12 @@
 //! 4. `depend`: the dependence graph of the tasks (read after write, write after read, write after write);
 //! 5. `assign`: depth and thread block of each task on its rank, alike on ranks where tasks play the same `roles`;
 //! 6. `order`: where slots are short, an order in which none is waited for in vain;
-//! 7. `synchronize`: which blocks have to wait for which tasks, for which ranks' start, and who exits after
-//!    what, without the waits that others imply;
+//! 7. `synchronize`: which blocks have to wait for which tasks, for which ranks' start, and for
+//!    which tasks before they end, without the waits that others imply;
 //! 8. `arrange`: the steps of each block, with counters, values, credits and block-wide barriers.
 //!
-//! An imported plan says which tasks there are, where each runs, in which order and what it waits for; `follow` takes that
-//! in place of passes 1 to 7, and `keep` that in place of passes 1 to 6.
+//! An imported plan says which tasks there are, where each runs, in which order, and what it waits for. `follow` replaces
+//! passes 1 to 7 by what the plan says, `keep` passes 1 to 6.
 //!
 //! Nothing here is trusted: stage 2 proves the result.
 
@@ -23,105 +23,100 @@ mod divide;
 mod follow;
 mod fuse;
 mod keep;
+mod limits;
 mod order;
 mod prune;
 mod roles;
 mod supported;
 mod synchronize;
 
-use crate::diagnostic::{Check, Diagnostic};
+use crate::diagnostic::Diagnostic;
 use crate::kernel::widths::Widths;
 use crate::options::{Protocol, ScheduleOptions, Transport};
 use crate::program::transport::transport;
 use crate::program::{Op, Program};
-use crate::schedule::FIFOS;
 use crate::schedule::SLOTS;
 use crate::schedule::Schedule;
 use crate::schedule::domain::Domain;
-use arrange::Frame;
-pub use choose::Chosen;
+use arrange::ScheduleFrame;
+pub use choose::ChosenProtocol;
 pub(crate) use choose::{cost, open};
 use divide::Means;
-pub(crate) use divide::{End, Message, Task, Tasks};
-pub(crate) use follow::{Plan, follow};
-pub(crate) use keep::{Kept, keep};
+pub(crate) use divide::{Task, TaskEnd, TaskMessage, Tasks};
+pub(crate) use follow::{FollowedPlan, follow};
+pub(crate) use keep::{KeptPlan, keep};
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
-use std::collections::BTreeMap;
 
-/// Bytes of a tile where instances share out chunks that move as a whole otherwise.
+/// Bytes of a tile where instances share out chunks that otherwise move as a whole.
 const INSTANCE_TILE: u64 = 128 << 10;
 
-/// What lowering saved, and chose.
+/// A lowered program.
+#[derive(Debug)]
+pub struct Lowered {
+    /// The schedule, unproved.
+    pub schedule: Schedule,
+    /// The savings and choices of lowering.
+    pub savings: Savings,
+}
+
+/// The savings of lowering, and the protocol that it chose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Saved {
+pub struct Savings {
     /// Dependences between tasks of different blocks.
     pub dependences: usize,
     /// Those of them that need no wait of their own, since others imply them.
     pub implied: usize,
     /// Tasks that became part of others.
     pub fused: usize,
-    /// Stores left out, as nobody reads what they would leave.
+    /// Stores left out because nobody reads their result.
     pub pruned: usize,
-    /// The protocol, where the options leave it open and say how large messages get.
-    pub chosen: Option<Chosen>,
+    /// The protocol, if the options leave it open and say how large messages get.
+    pub chosen: Option<ChosenProtocol>,
 }
 
-/// Lowers a program that stage 1 accepted. Unless the options say otherwise, copies are puts by the source's rank,
-/// everything else gets by the destination's, or whatever rank `#[on]` names; where ranks do not reach each other's
-/// buffers, or a protocol carries its flags in the data, everything is staged. A schedule that says up to which size it
-/// serves, and names no protocol, gets the cheapest for that size.
+/// Lowers a program that stage 1 accepted.
+///
+/// Unless the options say otherwise, copies are puts by the source's rank, and everything else is a get by the
+/// destination's rank, or by the rank that `#[on]` names. Where ranks do not reach each other's buffers, or a protocol
+/// carries its flags in the data, everything is staged. A schedule that says up to which size it serves, and names no
+/// protocol, gets the cheapest for that size.
 ///
 /// Errors: `unsupported` where an option cannot be carried out.
 pub fn lower(
     program: &Program,
     domain: &Domain,
     options: &ScheduleOptions,
-) -> Result<Schedule, Vec<Diagnostic>> {
-    planned(program, domain, options).map(|(schedule, _)| schedule)
-}
-
-/// As [`lower`]; with what was saved and chosen.
-pub fn planned(
-    program: &Program,
-    domain: &Domain,
-    options: &ScheduleOptions,
-) -> Result<(Schedule, Saved), Vec<Diagnostic>> {
+) -> Result<Lowered, Vec<Diagnostic>> {
     let Some((bytes, protocols)) = choose::open(program, options) else {
-        return carried_out(program, domain, options);
+        return run_passes(program, domain, options);
     };
     let price = |protocol| {
-        let lowered = carried_out(program, domain, &choose::with(options, protocol));
-        lowered.map(|lowered| (choose::cost(program, &lowered.0, protocol, bytes), protocol, lowered))
+        let lowered = run_passes(program, domain, &choose::with(options, protocol));
+        lowered.map(|lowered| (choose::cost(program, &lowered.schedule, protocol, bytes), protocol, lowered))
     };
     let [first, second] = protocols.map(price);
-    let (_, protocol, (schedule, saved)) = match (first, second) {
+    let (_, protocol, mut lowered) = match (first, second) {
         (Ok(first), Ok(second)) if second.0 < first.0 => second,
         (Ok(first), _) => first,
         (Err(_), Ok(second)) => second,
         (Err(findings), Err(_)) => return Err(findings),
     };
-    Ok((schedule, Saved { chosen: Some(Chosen { protocol, bytes }), ..saved }))
+    lowered.savings.chosen = Some(ChosenProtocol { protocol, bytes });
+    Ok(lowered)
 }
 
-/// The schedule that the options ask for.
-fn carried_out(
+/// Lowers by the protocol of the options.
+fn run_passes(
     program: &Program,
     domain: &Domain,
     options: &ScheduleOptions,
-) -> Result<(Schedule, Saved), Vec<Diagnostic>> {
+) -> Result<Lowered, Vec<Diagnostic>> {
     let findings = supported::supported(program, domain, options);
     if !findings.is_empty() {
         return Err(findings);
     }
-    let means = |op: &Op| {
-        let how = &program.statements[op.statement.0 as usize].how;
-        match divide::staging(how, options, domain.symmetric) {
-            Some(protocol) => Means::Staged(protocol),
-            None if domain.multicast && transport(options, how) == Some(Transport::Multimem) => Means::Switch,
-            None => Means::Direct,
-        }
-    };
+    let means = |op: &Op| means(program, domain, options, op);
     let any_staged = program.ops.iter().any(|op| matches!(means(op), Means::Staged(_)));
     let lines =
         program.ops.iter().any(|op| matches!(means(op), Means::Staged(Protocol::Ll | Protocol::Ll128)));
@@ -135,21 +130,30 @@ fn carried_out(
     let mut tasks = fuse::fuse(program, divided);
     let fused = before - tasks.list.len();
     let pruned = prune::prune(program, &mut tasks);
-    if let Some(finding) = too_many_ends(program, &tasks) {
+    if let Some(finding) = limits::too_many_ends(program, &tasks) {
         return Err(vec![finding]);
     }
     let graph = depend::depend(program, &tasks);
     let mut placement =
         assign::assign(program, &tasks, &graph, supported::cap(domain, options), tile.is_some())?;
-    if let Some(finding) = too_many_fifos(program, &tasks, &placement, instances) {
+    if let Some(finding) = limits::too_many_fifos(program, &tasks, &placement, instances) {
         return Err(vec![finding]);
     }
     order::fit_slots(program, &tasks, &graph, &mut placement, slots)?;
     let sync = synchronize::synchronize(program.shape.ranks, &tasks, &graph, &placement);
-    let frame = Frame { block_cap: domain.block_cap, tile, slots, instances };
-    let (dependences, implied) = (sync.dependences, sync.implied);
-    let saved = Saved { dependences, implied, fused, pruned, chosen: None };
-    Ok((arrange::arrange(program, &tasks, &placement, &sync, frame), saved))
+    let frame = ScheduleFrame { block_cap: domain.block_cap, tile, slots, instances };
+    let savings = Savings { fused, pruned, ..sync.savings() };
+    Ok(Lowered { schedule: arrange::arrange(program, &tasks, &placement, &sync, frame), savings })
+}
+
+/// How an operation moves.
+fn means(program: &Program, domain: &Domain, options: &ScheduleOptions, op: &Op) -> Means {
+    let how = &program.statements[op.statement.0 as usize].how;
+    match divide::staging(how, options, domain.symmetric) {
+        Some(protocol) => Means::Staged(protocol),
+        None if domain.multicast && transport(options, how) == Some(Transport::Multimem) => Means::Switch,
+        None => Means::Direct,
+    }
 }
 
 /// The tasks of a program whose every operation is staged by a protocol: of single chunks, without stores that nobody reads.
@@ -168,49 +172,4 @@ pub(crate) fn dependences(program: &Program, tasks: &Tasks) -> Vec<Vec<u32>> {
     (0..tasks.list.len() as u32)
         .map(|task| before(task).map(|before| before.index() as u32).collect())
         .collect()
-}
-
-/// Most sources, or destinations, of a move of lines: device code has a bit for each that says whether it is a slot.
-const MOST_ENDS: usize = 64;
-
-/// An operation that moves lines from or to more places than a move can.
-fn too_many_ends(program: &Program, tasks: &divide::Tasks) -> Option<Diagnostic> {
-    let lines = |task: &divide::Task| {
-        task.messages().any(|m| tasks.messages[m as usize].protocol != Protocol::Simple)
-    };
-    let wide = |task: &&divide::Task| task.sources.len().max(task.dests.len()) > MOST_ENDS && lines(task);
-    let task = tasks.list.iter().find(wide)?;
-    let loc = program.statement(task.op).loc;
-    let ends = task.sources.len().max(task.dests.len());
-    let message = format!("an operation with {ends} sources or destinations through lines with flags");
-    let finding = Diagnostic::new(Check::Unsupported, loc, message);
-    Some(
-        finding
-            .note(format!("a move has at most {MOST_ENDS}"))
-            .help("take protocol Simple for this statement"),
-    )
-}
-
-/// More connections between two ranks than there are FIFOs.
-fn too_many_fifos(
-    program: &Program,
-    tasks: &divide::Tasks,
-    placement: &assign::Placement,
-    instances: u32,
-) -> Option<Diagnostic> {
-    let mut fifos: BTreeMap<_, u32> = BTreeMap::new();
-    for (protocol, writer, reader) in order::loads(tasks, placement).into_keys() {
-        *fifos.entry((protocol, writer.rank, reader.rank)).or_default() += instances;
-    }
-    let ((_, from, to), &most) = fifos.iter().max_by_key(|(_, most)| **most)?;
-    if most <= FIFOS {
-        return None;
-    }
-    let message = format!("`{}` needs {most} FIFOs from {from} to {to}", program.name);
-    let finding = Diagnostic::new(Check::Unsupported, program.name_loc, message);
-    Some(
-        finding
-            .note(format!("there are {FIFOS} from one rank to another, one for each pair of thread blocks"))
-            .help("lower `blocks` or `instances`"),
-    )
 }

@@ -1,8 +1,8 @@
 //! The order of tasks where a connection has more messages than slots: none stores to a slot that would never be free.
 
 use super::assign::Placement;
-use super::depend::Graph;
-use super::divide::{End, Tasks};
+use super::depend::TaskGraph;
+use super::divide::{TaskEnd, Tasks};
 use crate::diagnostic::{Check, Diagnostic};
 use crate::options::Protocol;
 use crate::program::Program;
@@ -14,39 +14,39 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A connection while its blocks have not all been numbered.
-pub(super) type Wire = (Protocol, BlockId, BlockId);
+pub(super) type TaskConnection = (Protocol, BlockId, BlockId);
 
 /// The connection of a message.
-pub(super) fn wire(tasks: &Tasks, placement: &Placement, message: u32) -> Wire {
+pub(super) fn wire(tasks: &Tasks, placement: &Placement, message: u32) -> TaskConnection {
     let sent = &tasks.messages[message as usize];
     (sent.protocol, placement.place[sent.writer as usize], placement.place[sent.reader as usize])
 }
 
 /// Messages of each connection in one tile.
-pub(super) fn loads(tasks: &Tasks, placement: &Placement) -> FxHashMap<Wire, u32> {
-    let mut loads: FxHashMap<Wire, u32> = FxHashMap::default();
+pub(super) fn loads(tasks: &Tasks, placement: &Placement) -> FxHashMap<TaskConnection, u32> {
+    let mut loads: FxHashMap<TaskConnection, u32> = FxHashMap::default();
     for message in 0..tasks.messages.len() as u32 {
         *loads.entry(wire(tasks, placement, message)).or_default() += 1;
     }
     loads
 }
 
-/// What is on its way.
+/// The messages of a connection that are on their way.
 #[derive(Default)]
-struct Fifo {
-    /// Messages stored, in order: whether each has been read.
+struct SimulatedFifo {
+    /// Messages stored, in order: true for each that has been read.
     read: Vec<bool>,
-    /// Messages read, and all before them.
+    /// Messages at the beginning that have all been read: their slots are free.
     free: u32,
     /// Tasks that wait for a slot.
     parked: Vec<u32>,
 }
 
-struct Simulation<'a> {
+struct SlotSimulation<'a> {
     tasks: &'a Tasks,
     placement: &'a Placement,
     slots: u32,
-    fifos: FxHashMap<Wire, Fifo>,
+    fifos: FxHashMap<TaskConnection, SimulatedFifo>,
     /// The number of each message stored.
     number: FxHashMap<u32, u32>,
 }
@@ -58,7 +58,7 @@ struct Simulation<'a> {
 pub(super) fn fit_slots(
     program: &Program,
     tasks: &Tasks,
-    graph: &Graph,
+    graph: &TaskGraph,
     placement: &mut Placement,
     slots: u32,
 ) -> Result<(), Vec<Diagnostic>> {
@@ -71,13 +71,14 @@ pub(super) fn fit_slots(
         rank[task as usize] = at;
     }
     let incoming = |task: usize| graph.neighbors_directed(NodeIndex::new(task), Direction::Incoming).count();
-    let from_messages =
-        |task: usize| tasks.list[task].sources.iter().filter(|end| matches!(end, End::Message(_))).count();
+    let from_messages = |task: usize| {
+        tasks.list[task].sources.iter().filter(|end| matches!(end, TaskEnd::Message(_))).count()
+    };
     let mut missing: Vec<usize> = (0..n).map(|task| incoming(task) + from_messages(task)).collect();
     let mut ready: BinaryHeap<Reverse<(usize, u32)>> =
         (0..n as u32).filter(|&t| missing[t as usize] == 0).map(|t| Reverse((rank[t as usize], t))).collect();
     let mut now =
-        Simulation { tasks, placement, slots, fifos: FxHashMap::default(), number: FxHashMap::default() };
+        SlotSimulation { tasks, placement, slots, fifos: FxHashMap::default(), number: FxHashMap::default() };
     let mut order = Vec::with_capacity(n);
     while let Some(Reverse((_, task))) = ready.pop() {
         if let Some(full) = now.full(task) {
@@ -95,7 +96,7 @@ pub(super) fn fit_slots(
             go(after.index() as u32);
         }
         for end in &tasks.list[task as usize].dests {
-            if let End::Message(message) = end {
+            if let TaskEnd::Message(message) = end {
                 go(tasks.messages[*message as usize].reader);
             }
         }
@@ -112,12 +113,12 @@ pub(super) fn fit_slots(
     Ok(())
 }
 
-impl Simulation<'_> {
+impl SlotSimulation<'_> {
     /// A connection on which a task would store without a free slot.
-    fn full(&self, task: u32) -> Option<Wire> {
-        let mut more: FxHashMap<Wire, u32> = FxHashMap::default();
+    fn full(&self, task: u32) -> Option<TaskConnection> {
+        let mut more: FxHashMap<TaskConnection, u32> = FxHashMap::default();
         self.tasks.list[task as usize].dests.iter().find_map(|end| {
-            let End::Message(message) = end else { return None };
+            let TaskEnd::Message(message) = end else { return None };
             let wire = wire(self.tasks, self.placement, *message);
             let more = more.entry(wire).or_default();
             *more += 1;
@@ -130,14 +131,14 @@ impl Simulation<'_> {
     fn run(&mut self, task: u32) -> Vec<u32> {
         let mut woken = Vec::new();
         for end in &self.tasks.list[task as usize].dests {
-            if let End::Message(message) = end {
+            if let TaskEnd::Message(message) = end {
                 let fifo = self.fifos.entry(wire(self.tasks, self.placement, *message)).or_default();
                 self.number.insert(*message, fifo.read.len() as u32);
                 fifo.read.push(false);
             }
         }
         for end in &self.tasks.list[task as usize].sources {
-            if let End::Message(message) = end
+            if let TaskEnd::Message(message) = end
                 && let Some(&number) = self.number.get(message)
             {
                 let fifo = self.fifos.entry(wire(self.tasks, self.placement, *message)).or_default();

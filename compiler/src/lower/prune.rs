@@ -1,13 +1,13 @@
 //! Leaves out stores that nobody reads: of what a task makes, keeps and sends on, the part that it keeps, if the chunk is
 //! stored to again before anything reads it (NCCL's rrs, recvReduceSend).
 
-use super::divide::{End, Tasks};
+use super::divide::{TaskEnd, Tasks};
 use crate::program::Program;
 use crate::program::ids::{Location, Slice};
 use crate::program::location::LocationTable;
 
-/// Drops them; how many. A task keeps one destination at least. Where anything is scaled all is kept: what is scaled is known
-/// by operation, and so `form` demands that every step be just its operation. Linear.
+/// Drops such stores and returns their number. A task keeps at least one destination. Nothing is dropped if any operation
+/// scales: scaling is known by operation, so `form` demands that every step is exactly its operation. Linear.
 pub(super) fn prune(program: &Program, tasks: &mut Tasks) -> usize {
     if program.ops.iter().any(|op| !op.scaling.is_none()) {
         return 0;
@@ -20,7 +20,7 @@ pub(super) fn prune(program: &Program, tasks: &mut Tasks) -> usize {
     for task in tasks.list.iter_mut().rev() {
         let (all, mut left) = (task.dests.len(), task.dests.len());
         task.dests.retain(|dest| {
-            let drops = left > 1 && matches!(dest, End::Memory(slice) if idle(&mut needed, slice));
+            let drops = left > 1 && matches!(dest, TaskEnd::Memory(slice) if idle(&mut needed, slice));
             left -= usize::from(drops);
             !drops
         });
@@ -39,7 +39,7 @@ fn set(needed: &mut LocationTable<bool>, all: impl IntoIterator<Item = Location>
     }
 }
 
-/// Whether nothing needs what is stored to a slice.
+/// Returns true if nothing needs the contents of a slice.
 fn idle(needed: &mut LocationTable<bool>, slice: &Slice) -> bool {
     slice.locations().all(|at| needed.get_mut(at).is_some_and(|needed| !*needed))
 }

@@ -1,9 +1,9 @@
-//! Which tasks of different ranks play the same part: a ring's ranks all do the same with other neighbours and chunks, and
-//! should do it in the same order and on the same blocks. Then they share a class of the kernel, and its text does not grow
-//! with them. And what goes to all peers goes first to other ones from each rank.
+//! Finds tasks of different ranks that play the same part. The ranks of a ring all do the same with other neighbours and
+//! chunks, and should do it in the same order and on the same blocks: then they share a class of the kernel, and its text
+//! does not grow with them. Where every rank sends to all peers, each rank then begins with another peer.
 
-use super::depend::Graph;
-use super::divide::{End, Task, Tasks};
+use super::depend::TaskGraph;
+use super::divide::{Task, TaskEnd, Tasks};
 use crate::program::Program;
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
@@ -11,10 +11,10 @@ use petgraph::visit::EdgeRef;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::{BuildHasher, Hash};
 
-/// The role of each task: the first task that plays the same part. Two do whose moves are alike but for the chunks, and all
-/// that comes before and after them, in terms of distances between ranks. Nothing rests on it but the order among tasks
-/// that may run in any. O((tasks + edges) log tasks).
-pub(super) fn roles(program: &Program, tasks: &Tasks, graph: &Graph) -> Vec<u32> {
+/// The role of each task: the first task that plays the same part. Two tasks do if their moves, and the moves before and
+/// after them, are alike but for the chunks, with ranks taken as distances. Only the order of tasks that may run in any
+/// order rests on it. O((tasks + edges) log tasks).
+pub(super) fn roles(program: &Program, tasks: &Tasks, graph: &TaskGraph) -> Vec<u32> {
     let ranks = program.shape.ranks;
     let away =
         |from: usize, to: usize| (tasks.list[to].executor.0 + ranks - tasks.list[from].executor.0) % ranks;
@@ -30,13 +30,13 @@ pub(super) fn roles(program: &Program, tasks: &Tasks, graph: &Graph) -> Vec<u32>
                 (Some(*edge.weight()), other.index())
             });
             let messages = ends(&tasks.list[task], direction).filter_map(|end| match end {
-                End::Message(number) => {
+                TaskEnd::Message(number) => {
                     let message = tasks.messages[*number as usize];
                     let other =
                         if direction == Direction::Incoming { message.writer } else { message.reader };
                     Some((None, other as usize))
                 }
-                End::Memory(_) | End::Multicast(_) => None,
+                TaskEnd::Memory(_) | TaskEnd::Multicast(_) => None,
             });
             // In whatever order.
             let around = edges
@@ -51,19 +51,19 @@ pub(super) fn roles(program: &Program, tasks: &Tasks, graph: &Graph) -> Vec<u32>
     (0..).zip(before.into_iter().zip(after)).map(|(task, part)| *first.entry(part).or_insert(task)).collect()
 }
 
-fn ends(task: &Task, direction: Direction) -> std::slice::Iter<'_, End> {
+fn ends(task: &Task, direction: Direction) -> std::slice::Iter<'_, TaskEnd> {
     if direction == Direction::Incoming { task.sources.iter() } else { task.dests.iter() }
 }
 
-/// What a task does, but for chunks.
+/// A task without its chunks.
 fn alone(program: &Program, tasks: &Tasks, task: &Task) -> impl Hash {
     let ranks = program.shape.ranks;
-    let end = |end: &End| match end {
-        End::Memory(slice) => {
+    let end = |end: &TaskEnd| match end {
+        TaskEnd::Memory(slice) => {
             (0, slice.buffer as u32, (slice.rank.0 + ranks - task.executor.0) % ranks, slice.len)
         }
-        End::Multicast(all) => (1, all.buffer as u32, 0, all.len),
-        End::Message(number) => (2, tasks.messages[*number as usize].protocol as u32, 0, 0),
+        TaskEnd::Multicast(all) => (1, all.buffer as u32, 0, all.len),
+        TaskEnd::Message(number) => (2, tasks.messages[*number as usize].protocol as u32, 0, 0),
     };
     let sources: Vec<_> = task.sources.iter().map(end).collect();
     let dests: Vec<_> = task.dests.iter().map(end).collect();

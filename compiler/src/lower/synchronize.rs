@@ -1,13 +1,14 @@
-//! Which waits order the tasks: as few as imply all dependences, every start and every exit.
+//! Finds the waits that order the tasks: as few as imply all dependences, every start and every exit.
 //!
 //! Tasks are walked in their global order with a vector clock a block (how many tasks of each other block
 //! are known to be done). A dependence that the clock already covers needs no wait. Beside the clock each block keeps
 //! the ranks known to be in the *same call*: a start signal's hash has been compared with theirs, directly or by
 //! somebody whose own hash has been. Only those ranks' buffers may be touched.
 
+use super::Savings;
 use super::assign::Placement;
-use super::depend::Graph;
-use super::divide::{End, Tasks};
+use super::depend::TaskGraph;
+use super::divide::{TaskEnd, Tasks};
 use crate::options::Protocol;
 use crate::program::ids::{BlockId, Rank};
 use crate::program::location::RankSet;
@@ -19,7 +20,7 @@ use std::rc::Rc;
 /// The waits of a schedule.
 pub(super) struct Synchronization {
     /// For each task, by number: what its block waits for right before it.
-    pub(super) before: Vec<Waits>,
+    pub(super) before: Vec<TaskWaits>,
     /// For each task: the blocks that wait for it, in the order they come to need it.
     pub(super) signals: Vec<Vec<BlockId>>,
     /// For each rank: the blocks that wait for its start.
@@ -31,9 +32,16 @@ pub(super) struct Synchronization {
     pub(super) implied: usize,
 }
 
-/// What a block waits for at one point.
+impl Synchronization {
+    /// The dependences that needed a wait, and those that did not.
+    pub(super) fn savings(&self) -> Savings {
+        Savings { dependences: self.dependences, implied: self.implied, ..Savings::default() }
+    }
+}
+
+/// The waits of a block right before a task.
 #[derive(Clone, Default)]
-pub(super) struct Waits {
+pub(super) struct TaskWaits {
     /// Ranks whose start is awaited.
     pub(super) starts: Vec<Rank>,
     /// Tasks of other blocks.
@@ -42,15 +50,15 @@ pub(super) struct Waits {
     pub(super) messages: Vec<u32>,
 }
 
-/// What a block knows: of each block the number of tasks that are done, and the ranks in the same call.
+/// The knowledge of a block: for each block the number of tasks that are done, and the ranks in the same call.
 #[derive(Clone)]
-struct Clock {
+struct BlockKnowledge {
     done: Vec<u32>,
     agreed: RankSet,
 }
 
-impl Clock {
-    fn join(&mut self, other: &Clock) {
+impl BlockKnowledge {
+    fn join(&mut self, other: &BlockKnowledge) {
         for (known, more) in self.done.iter_mut().zip(&other.done) {
             *known = (*known).max(*more);
         }
@@ -58,33 +66,33 @@ impl Clock {
 }
 
 /// The walk's state.
-struct Walk<'a> {
+struct TaskWalk<'a> {
     tasks: &'a Tasks,
     placement: &'a Placement,
-    /// Where each rank's blocks begin in the numbering of all blocks.
+    /// The number of each rank's first block.
     offsets: Vec<usize>,
-    clocks: Vec<Clock>,
+    clocks: Vec<BlockKnowledge>,
     /// Each task's number in its block, from 1.
     number: Vec<u32>,
     /// Tasks that may still be waited for.
-    kept: FxHashMap<u32, Kept>,
+    kept: FxHashMap<u32, KeptKnowledge>,
     out: Synchronization,
 }
 
-/// What waiting for a task gives.
-struct Kept {
-    clock: Rc<Clock>,
+/// The knowledge that waiting for a task gives.
+struct KeptKnowledge {
+    clock: Rc<BlockKnowledge>,
     /// Tasks known to be done; a clock that covers another has more.
     weight: u64,
     /// How often the task may still be waited for.
     uses: u32,
 }
 
-/// Plans the waits. O(tasks x blocks).
+/// Chooses the waits. O(tasks x blocks).
 pub(super) fn synchronize(
     ranks: u32,
     tasks: &Tasks,
-    graph: &Graph,
+    graph: &TaskGraph,
     placement: &Placement,
 ) -> Synchronization {
     let offsets: Vec<usize> = placement
@@ -97,9 +105,9 @@ pub(super) fn synchronize(
         })
         .collect();
     let blocks = placement.blocks.iter().sum::<u32>() as usize;
-    let clock = Clock { done: vec![0; blocks], agreed: RankSet::new(ranks) };
+    let clock = BlockKnowledge { done: vec![0; blocks], agreed: RankSet::new(ranks) };
     let n = tasks.list.len();
-    let mut walk = Walk {
+    let mut walk = TaskWalk {
         tasks,
         placement,
         offsets,
@@ -107,7 +115,7 @@ pub(super) fn synchronize(
         number: vec![0; n],
         kept: FxHashMap::default(),
         out: Synchronization {
-            before: vec![Waits::default(); n],
+            before: vec![TaskWaits::default(); n],
             signals: vec![Vec::new(); n],
             starts: vec![Vec::new(); ranks as usize],
             exits: vec![Vec::new(); ranks as usize],
@@ -136,7 +144,7 @@ pub(super) fn synchronize(
     walk.out
 }
 
-impl Walk<'_> {
+impl TaskWalk<'_> {
     fn index(&self, at: BlockId) -> usize {
         self.offsets[at.rank.0 as usize] + at.block.0 as usize
     }
@@ -170,14 +178,14 @@ impl Walk<'_> {
             .collect()
     }
 
-    fn visit(&mut self, task: u32, graph: &Graph, uses: u32) {
+    fn visit(&mut self, task: u32, graph: &TaskGraph, uses: u32) {
         let i = task as usize;
         let place = self.placement.place[i];
         let block = self.index(place);
-        let mut waits = Waits::default();
+        let mut waits = TaskWaits::default();
         let mut joined = Vec::new();
         for end in &self.tasks.list[i].sources {
-            let End::Message(message) = *end else { continue };
+            let TaskEnd::Message(message) = *end else { continue };
             let sent = self.tasks.messages[message as usize];
             // Flags in the data order nothing but themselves.
             if sent.protocol == Protocol::Simple {
@@ -222,12 +230,12 @@ impl Walk<'_> {
         if uses > 0 {
             let clock = Rc::new(self.clocks[block].clone());
             let weight = clock.done.iter().map(|&done| u64::from(done)).sum();
-            self.kept.insert(task, Kept { clock, weight, uses });
+            self.kept.insert(task, KeptKnowledge { clock, weight, uses });
         }
     }
 
     /// The ranks that signalling blocks agree with are agreed with too, if their own rank is.
-    fn agree(&mut self, block: usize, joined: &[(u32, Rc<Clock>)]) {
+    fn agree(&mut self, block: usize, joined: &[(u32, Rc<BlockKnowledge>)]) {
         let own = self.offsets.partition_point(|&offset| offset <= block) as u32 - 1;
         let mut pending: Vec<_> = joined.iter().collect();
         loop {
@@ -247,7 +255,7 @@ impl Walk<'_> {
     }
 
     /// Takes one use of a task's clock.
-    fn release(&mut self, task: u32) -> Option<Rc<Clock>> {
+    fn release(&mut self, task: u32) -> Option<Rc<BlockKnowledge>> {
         let kept = self.kept.get_mut(&task)?;
         kept.uses -= 1;
         if kept.uses > 0 {

@@ -1,7 +1,7 @@
 //! Expressions of values: they are compared, recognized and shown in brief. A result has every contribution once, so
 //! walking its expression takes as many steps as it has contributions.
 
-use crate::values::{Node, ValueId, Values};
+use crate::values::{ValueId, ValueNode, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -37,9 +37,9 @@ impl Classes {
 
 /// Returns the ranks of the inputs among a sum's own terms, ascending.
 fn ranks(values: &Values, value: ValueId) -> SmallVec<[u32; 4]> {
-    let Node::Sum(terms) = values.node(value) else { return SmallVec::new() };
+    let ValueNode::Sum(terms) = values.node(value) else { return SmallVec::new() };
     let rank = |term: ValueId| match values.node(term) {
-        Node::Leaf(leaf) => Some(leaf.rank.0),
+        ValueNode::Leaf(leaf) => Some(leaf.rank.0),
         _ => None,
     };
     let mut ranks: SmallVec<[u32; 4]> = terms.iter().filter_map(rank).collect();
@@ -95,17 +95,17 @@ pub(super) fn line(values: &Values, value: ValueId) -> Option<Line> {
     let mut ranks = Vec::new();
     let (mut at, mut sums) = (value, 0);
     // From the last contribution to the first.
-    while let Node::Sum(terms) = values.node(at) {
+    while let ValueNode::Sum(terms) = values.node(at) {
         sums += 1;
-        let inner = terms.iter().position(|term| matches!(values.node(term), Node::Sum(_)));
+        let inner = terms.iter().position(|term| matches!(values.node(term), ValueNode::Sum(_)));
         // The inner sum has to come first; of two terms either may.
         if inner.is_some_and(|inner| inner > 0 && terms.iter().len() > 2) {
             return None;
         }
         for (i, term) in terms.iter().enumerate().rev() {
             match values.node(term) {
-                Node::Leaf(leaf) => ranks.push(leaf.rank.0),
-                Node::Sum(_) if Some(i) == inner => {}
+                ValueNode::Leaf(leaf) => ranks.push(leaf.rank.0),
+                ValueNode::Sum(_) if Some(i) == inner => {}
                 _ => return None,
             }
         }
@@ -167,13 +167,13 @@ fn sum(ranks: &[u32]) -> String {
 
 fn nested(values: &Values, value: ValueId, depth: usize, left: &mut usize) -> String {
     match values.node(value) {
-        Node::Sum(_) | Node::Leaf(_) if *left == 0 || depth > SHOWN => "..".to_owned(),
-        Node::Leaf(leaf) => {
+        ValueNode::Sum(_) | ValueNode::Leaf(_) if *left == 0 || depth > SHOWN => "..".to_owned(),
+        ValueNode::Leaf(leaf) => {
             *left -= 1;
             format!("r{}", leaf.rank.0)
         }
-        Node::Unknown => "?".to_owned(),
-        Node::Sum(terms) => {
+        ValueNode::Unknown => "?".to_owned(),
+        ValueNode::Sum(terms) => {
             let mut shown = Vec::new();
             for term in terms.iter() {
                 let cut = *left == 0;

@@ -4,7 +4,7 @@
 //! over the expression, as long as the count, decides. The sums of a run differ by a shift of all their inputs, and one walk
 //! decides for all of them.
 
-use super::{Node, ValueId, Values};
+use super::{ValueId, ValueNode, Values};
 use crate::program::kind::Contribution;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -25,7 +25,7 @@ impl Inputs {
     pub(crate) fn is_reduction(&mut self, values: &Values, value: ValueId, chunk: u32) -> bool {
         let Some((run, by)) = values.sums.place(value) else {
             return values.ranks == 1
-                && matches!(values.node(value), Node::Leaf(leaf) if leaf.chunk == chunk);
+                && matches!(values.node(value), ValueNode::Leaf(leaf) if leaf.chunk == chunk);
         };
         let first = match self.runs.entry(run) {
             Entry::Occupied(known) => *known.get(),
@@ -82,9 +82,9 @@ impl Inputs {
         self.stack.push(value);
         while let Some(at) = self.stack.pop() {
             let right = match values.node(at) {
-                Node::Leaf(leaf) => accept(leaf),
-                Node::Unknown => false,
-                Node::Sum(terms) => {
+                ValueNode::Leaf(leaf) => accept(leaf),
+                ValueNode::Unknown => false,
+                ValueNode::Sum(terms) => {
                     self.stack.extend(terms.iter());
                     true
                 }

@@ -34,7 +34,7 @@ pub struct ValueId(NonZeroU32);
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) values: Values,
-    pub(crate) state: State,
+    pub(crate) state: ChunkValues,
 }
 
 impl ValueId {
@@ -55,7 +55,7 @@ impl ValueId {
 
 /// How a value is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Node<'v> {
+pub enum ValueNode<'v> {
     /// One rank's input chunk.
     Leaf(Contribution),
     /// The terms combined left to right, at least two.
@@ -108,14 +108,14 @@ struct Sums {
     first: u32,
     /// The run of each.
     run: Vec<u32>,
-    runs: Vec<Run>,
+    runs: Vec<SumRun>,
     /// The terms of each run's first sum, one run after the other.
     terms: Vec<ValueId>,
 }
 
 /// Consecutive sums. The terms of the first one, each shifted by i, are those of the i-th.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct SumRun {
     first: ValueId,
     len: u32,
     /// The first run that has the same distances between terms.
@@ -163,7 +163,7 @@ impl Sums {
     /// does not have that sum.
     fn piece(&self, run: u32, begin: ValueId, len: u32) -> Option<(ValueId, u32)> {
         let by = begin.number().checked_sub(self.begin(run).number())?;
-        let Run { first, len: there, .. } = self.runs[run as usize];
+        let SumRun { first, len: there, .. } = self.runs[run as usize];
         (by < there).then(|| (first.further(by), len.min(there - by)))
     }
 
@@ -174,7 +174,7 @@ impl Sums {
         let inputs = terms.iter().fold(0, |sum, &term| u64::saturating_add(sum, self.count(term)));
         self.terms.extend_from_slice(terms);
         let (class, end) = (class.unwrap_or(run), self.terms.len() as u32);
-        self.runs.push(Run { first, len, class, end, inputs });
+        self.runs.push(SumRun { first, len, class, end, inputs });
         self.run.resize(self.run.len() + len as usize, run);
         run
     }
@@ -188,7 +188,7 @@ impl Sums {
     /// terms follows that of the run's last sum, in the same run.
     fn extend(&mut self, terms: &[ValueId], len: u32, class: u32) -> bool {
         let Some(last) = self.runs.len().checked_sub(1) else { return false };
-        let Run { len: before, class: its, .. } = self.runs[last];
+        let SumRun { len: before, class: its, .. } = self.runs[last];
         let follows = |term: &ValueId| self.left(term.further(before - 1)) > 1;
         let first = self.terms(last as u32);
         let continues = class == its && first[0].further(before) == terms[0] && first.iter().all(follows);
@@ -290,14 +290,14 @@ impl Values {
     }
 
     /// How a value is made.
-    pub fn node(&self, value: ValueId) -> Node<'_> {
+    pub fn node(&self, value: ValueId) -> ValueNode<'_> {
         let number = value.number();
         match self.sums.place(value) {
-            Some((run, by)) => Node::Sum(Terms { first: self.sums.terms(run), by }),
-            None if number == self.leaf_count() => Node::Unknown,
+            Some((run, by)) => ValueNode::Sum(Terms { first: self.sums.terms(run), by }),
+            None if number == self.leaf_count() => ValueNode::Unknown,
             None => {
                 let (rank, chunk) = (number / self.input_chunks, number % self.input_chunks);
-                Node::Leaf(Contribution { rank: Rank(rank), chunk })
+                ValueNode::Leaf(Contribution { rank: Rank(rank), chunk })
             }
         }
     }
@@ -323,9 +323,9 @@ impl Values {
         let mut at = value;
         loop {
             match self.node(at) {
-                Node::Leaf(leaf) => return Some(leaf),
-                Node::Unknown => return None,
-                Node::Sum(terms) => at = terms.iter().next()?,
+                ValueNode::Leaf(leaf) => return Some(leaf),
+                ValueNode::Unknown => return None,
+                ValueNode::Sum(terms) => at = terms.iter().next()?,
             }
         }
     }
@@ -338,9 +338,9 @@ impl Values {
         // Terms have smaller ids than their sum, so the largest one left has been reached on all its ways.
         while let Some((at, n)) = often.pop_last() {
             match self.node(at) {
-                Node::Leaf(leaf) => leaves.push((leaf, n)),
-                Node::Unknown => {}
-                Node::Sum(terms) => {
+                ValueNode::Leaf(leaf) => leaves.push((leaf, n)),
+                ValueNode::Unknown => {}
+                ValueNode::Sum(terms) => {
                     for term in terms.iter() {
                         let sum = often.entry(term).or_insert(0);
                         *sum = sum.saturating_add(n);
@@ -358,9 +358,11 @@ impl Values {
         let mut weights = Weights(Vec::with_capacity(count as usize));
         for number in 0..count {
             weights.0.push(match self.node(ValueId::new(number)) {
-                Node::Leaf(leaf) => u64::from(pick(leaf)),
-                Node::Unknown => 0,
-                Node::Sum(terms) => terms.iter().fold(0, |sum, t| u64::saturating_add(sum, weights.of(t))),
+                ValueNode::Leaf(leaf) => u64::from(pick(leaf)),
+                ValueNode::Unknown => 0,
+                ValueNode::Sum(terms) => {
+                    terms.iter().fold(0, |sum, t| u64::saturating_add(sum, weights.of(t)))
+                }
             });
         }
         weights
@@ -395,16 +397,16 @@ impl Weights {
 
 /// The values of all chunks of all ranks at a point of a run.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct ChunkValues {
     locations: Locations,
     values: Vec<Option<ValueId>>,
 }
 
-impl State {
+impl ChunkValues {
     /// Returns the state when the call begins.
-    pub fn initial(shape: &Shape, values: &Values) -> State {
+    pub fn initial(shape: &Shape, values: &Values) -> ChunkValues {
         let locations = Locations::new(shape);
-        let mut state = State { locations, values: vec![None; locations.len()] };
+        let mut state = ChunkValues { locations, values: vec![None; locations.len()] };
         for rank in (0..shape.ranks).map(Rank) {
             let first = locations.index(shape.input_location(rank, 0));
             let Some(first) = first.filter(|_| shape.input_chunks(rank) > 0) else { continue };

@@ -8,7 +8,7 @@ use crate::program::location::Locations;
 use crate::values::Contents;
 use crate::values::expression::{self, Classes};
 use crate::values::switch::Switch;
-use crate::values::{Node, ValueId, Values};
+use crate::values::{ValueId, ValueNode, Values};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
@@ -214,7 +214,7 @@ fn order(program: &Program, values: &Values, sums: &[Sum<'_>]) -> ReductionOrder
     let ranks = program.shape.ranks;
     let mut seen = FxHashSet::default();
     let Some(&first) = sums.first() else { return ReductionOrder::Exact };
-    if let Node::Leaf(_) = values.node(first.value) {
+    if let ValueNode::Leaf(_) = values.node(first.value) {
         return ReductionOrder::Exact;
     }
     // A ring's beginning may go with the rank in a reduce-scatter, and with the chunk otherwise.

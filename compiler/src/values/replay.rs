@@ -1,13 +1,13 @@
 //! Replays: runs of a program over values.
 
 use crate::program::{OpId, Program};
-use crate::values::{State, ValueId, Values};
+use crate::values::{ChunkValues, ValueId, Values};
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// An observer of a replay. It learns of every read and store of ranges of chunks, by their numbers (see
 /// [`Locations`](crate::program::location::Locations)), in order: an operation reads all its sources before it stores.
-pub(crate) trait Observe {
+pub(crate) trait ReplayObserver {
     /// An operation reads chunks that hold these values, or nothing.
     fn read(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]);
     /// An operation has stored these values to chunks.
@@ -16,8 +16,12 @@ pub(crate) trait Observe {
 
 /// Runs the program from the state at the call's begin, and returns the state at its end. An operation with a slice
 /// outside its buffer does nothing: slices have been judged before.
-pub(crate) fn replay(program: &Program, values: &mut Values, observer: &mut impl Observe) -> State {
-    let mut state = State::initial(&program.shape, values);
+pub(crate) fn replay(
+    program: &Program,
+    values: &mut Values,
+    observer: &mut impl ReplayObserver,
+) -> ChunkValues {
+    let mut state = ChunkValues::initial(&program.shape, values);
     let locations = *state.locations();
     let held = state.held();
     let combined = program.ops.iter().filter(|op| op.sources.len() > 1);
@@ -101,7 +105,7 @@ fn following(held: &[Option<ValueId>]) -> usize {
 }
 
 /// Returns the state at the program's end, for comparison with that of a schedule that shares `values`.
-pub fn final_state(program: &Program, values: &mut Values) -> State {
+pub fn final_state(program: &Program, values: &mut Values) -> ChunkValues {
     replay(program, values, &mut Unwritten::default())
 }
 
@@ -109,7 +113,7 @@ pub fn final_state(program: &Program, values: &mut Values) -> State {
 #[derive(Debug, Default)]
 pub(crate) struct Unwritten(pub(crate) bool);
 
-impl Observe for Unwritten {
+impl ReplayObserver for Unwritten {
     fn read(&mut self, _: OpId, _: Range<usize>, held: &[Option<ValueId>]) {
         self.0 |= held.iter().fold(false, |unwritten, held| unwritten | held.is_none());
     }

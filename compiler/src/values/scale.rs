@@ -10,7 +10,7 @@ use crate::program::ids::Slice;
 use crate::program::kind::Expected;
 use crate::program::{Op, Program, Scaling, Statement, StatementId, Trails};
 use crate::values::inputs::Inputs;
-use crate::values::{Node, State, ValueId, Values};
+use crate::values::{ChunkValues, ValueId, ValueNode, Values};
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 
@@ -55,7 +55,7 @@ struct Walk {
     program: Program,
     values: Values,
     whole: RefCell<Inputs>,
-    state: State,
+    state: ChunkValues,
     /// Chunks of a rank's input.
     inputs: u32,
     /// Results that are a bare input are scaled at the end.
@@ -65,13 +65,13 @@ struct Walk {
 impl Walk {
     fn new(program: Program) -> Walk {
         let values = Values::new(&program.shape);
-        let state = State::initial(&program.shape, &values);
+        let state = ChunkValues::initial(&program.shape, &values);
         let inputs = program.shape.input_chunks(program.shape.root);
         Walk { inputs, values, whole: RefCell::default(), state, program, finishes: false }
     }
 
     fn is_input(&self, value: ValueId) -> bool {
-        matches!(self.values.node(value), Node::Leaf(_))
+        matches!(self.values.node(value), ValueNode::Leaf(_))
     }
 
     /// Returns true if a value is the reduction of one input chunk over all ranks.

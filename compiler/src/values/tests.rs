@@ -32,8 +32,8 @@ fn order_and_grouping_distinguish_values_but_not_contents() {
         assert!(!inputs.is_reduction(&values, value, 0));
     }
     assert_eq!(values.intern_sum(&[c]), c);
-    assert_eq!(values.node(ab_c), Node::Sum(Terms { first: &[ab, c], by: 0 }));
-    assert_eq!(values.node(c), Node::Leaf(leaf(2, 1)));
+    assert_eq!(values.node(ab_c), ValueNode::Sum(Terms { first: &[ab, c], by: 0 }));
+    assert_eq!(values.node(c), ValueNode::Leaf(leaf(2, 1)));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn runs_end_where_those_of_their_terms_do() {
     for i in 0..5 {
         let sum = both[0].0.further(i);
         let terms = [first.further(i), ones.further(1 + i)];
-        assert_eq!(values.node(sum), Node::Sum(Terms { first: &terms, by: 0 }));
+        assert_eq!(values.node(sum), ValueNode::Sum(Terms { first: &terms, by: 0 }));
         assert_eq!(values.count(sum), values.count(terms[0]) + values.count(terms[1]));
     }
 }
@@ -267,7 +267,7 @@ proptest! {
         for (terms, number) in &naive.known {
             let term = |term: usize| if term < LEAVES { ValueId::new(term as u32) } else { value[&term] };
             let terms: Vec<_> = terms.iter().map(|&known| term(known)).collect();
-            prop_assert_eq!(values.node(value[number]), Node::Sum(Terms { first: &terms, by: 0 }));
+            prop_assert_eq!(values.node(value[number]), ValueNode::Sum(Terms { first: &terms, by: 0 }));
         }
         let weights = values.weigh(|leaf| leaf.chunk % 2 == 0);
         for (&value, &number) in &number {

@@ -6,9 +6,9 @@ use crate::program::{Program, StatementId, TrailId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// What one problem of a statement is counted in.
+/// The things of which the problems of a statement are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Unit {
+pub(crate) enum Counted {
     /// Operations: one run of the statement makes one or several.
     Operation,
     /// Chunks of the output.
@@ -18,15 +18,15 @@ pub(crate) enum Unit {
 /// Problems found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    entries: Vec<Entry>,
+    entries: Vec<CountedFinding>,
     index: FxHashMap<(Check, StatementId), usize>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CountedFinding {
     diagnostic: Diagnostic,
     more: u64,
-    unit: Unit,
+    unit: Counted,
 }
 
 impl Findings {
@@ -36,7 +36,7 @@ impl Findings {
         &mut self,
         program: &Program,
         (statement, trail): (StatementId, TrailId),
-        (check, unit): (Check, Unit),
+        (check, unit): (Check, Counted),
         describe: impl FnOnce() -> Diagnostic,
     ) {
         let next = self.entries.len();
@@ -49,25 +49,25 @@ impl Findings {
         diagnostic.loc = Some(program.statements[statement.0 as usize].loc);
         diagnostic.context =
             Some(DiagnosticContext { iteration: program.trails.describe(trail), ..program.context() });
-        self.entries.push(Entry { diagnostic, more: 0, unit });
+        self.entries.push(CountedFinding { diagnostic, more: 0, unit });
     }
 
     /// Everything found, in source order.
     pub(crate) fn finish(self) -> Vec<Diagnostic> {
-        let mut list: Vec<Diagnostic> = self.entries.into_iter().map(Entry::finish).collect();
+        let mut list: Vec<Diagnostic> = self.entries.into_iter().map(CountedFinding::finish).collect();
         in_source_order(&mut list);
         list
     }
 }
 
-impl Entry {
+impl CountedFinding {
     fn finish(mut self) -> Diagnostic {
         if self.more > 0
             && let Some(context) = &mut self.diagnostic.context
         {
             let noun = match self.unit {
-                Unit::Operation => "more operation",
-                Unit::Chunk => "more chunk",
+                Counted::Operation => "more operation",
+                Counted::Chunk => "more chunk",
             };
             context.more = format!("{} likewise", words::count(self.more, noun));
         }

@@ -27,14 +27,14 @@ fn held(program: &Program) -> Held {
     let mut values = Values::new(&program.shape);
     let state = final_state(program, &mut values);
     fn text(values: &Values, value: quadrille_compiler::values::ValueId) -> String {
-        use quadrille_compiler::values::Node;
+        use quadrille_compiler::values::ValueNode;
         match values.node(value) {
-            Node::Leaf(Contribution { rank, chunk }) => format!("{}.{chunk}", rank.0),
-            Node::Sum(terms) => {
+            ValueNode::Leaf(Contribution { rank, chunk }) => format!("{}.{chunk}", rank.0),
+            ValueNode::Sum(terms) => {
                 let terms: Vec<_> = terms.iter().map(|term| text(values, term)).collect();
                 format!("({})", terms.join("+"))
             }
-            Node::Unknown => "?".to_owned(),
+            ValueNode::Unknown => "?".to_owned(),
         }
     }
     let mut held = Held::new();

@@ -2,7 +2,7 @@
 
 use super::programs;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::lower::{self, Chosen};
+use quadrille_compiler::lower::{self, ChosenProtocol, Lowered};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::domain::Domain;
@@ -12,10 +12,14 @@ fn given<T>(value: T) -> Option<Given<T>> {
 }
 
 /// What is chosen, and the FIFOs of each protocol.
-fn chosen(program: &Program, symmetric: bool, options: &ScheduleOptions) -> (Option<Chosen>, [usize; 3]) {
+fn chosen(
+    program: &Program,
+    symmetric: bool,
+    options: &ScheduleOptions,
+) -> (Option<ChosenProtocol>, [usize; 3]) {
     let domain = Domain { symmetric, ..Domain::full_mesh(program.shape.ranks) };
-    let (schedule, saved) = lower::planned(program, &domain, options).unwrap();
-    (saved.chosen, schedule.totals().connections)
+    let Lowered { schedule, savings } = lower::lower(program, &domain, options).unwrap();
+    (savings.chosen, schedule.totals().connections)
 }
 
 fn up_to(bytes: u64) -> ScheduleOptions {
@@ -29,7 +33,7 @@ fn small_messages_get_lines_and_large_ones_do_not() {
         let mut last = Protocol::Ll;
         for bytes in (10..30).map(|power| 1 << power) {
             let (choice, [simple, ll, ll128]) = chosen(&ring, symmetric, &up_to(bytes));
-            let Chosen { protocol, bytes: of } = choice.unwrap();
+            let ChosenProtocol { protocol, bytes: of } = choice.unwrap();
             assert_eq!((of, ll128), (bytes, 0));
             assert_eq!(ll > 0, protocol == Protocol::Ll);
             assert_eq!(simple > 0, protocol == Protocol::Simple && !symmetric);

@@ -1,6 +1,7 @@
 //! Right programs are lowered to schedules that pass, whose text is read back, and that keep the promises of form.
 
 use super::{findings, interpret, lowered, lowered_as, programs, told, ways};
+use quadrille_compiler::lower::Lowered;
 use quadrille_compiler::options::ScheduleOptions;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::schedule::domain::Domain;
@@ -55,7 +56,8 @@ fn blocks_stay_below_the_cap_and_peers_beyond_it_share_them() {
 fn a_world_without_symmetric_buffers_is_served_through_slots() {
     let program = programs::ring_all_reduce(0, 0).program(4).unwrap();
     let domain = Domain { symmetric: false, ..Domain::full_mesh(4) };
-    let schedule = quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap();
+    let schedule =
+        quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap().schedule;
     assert!(schedule.to_string().contains("slot r1.b0[0]"), "{schedule}");
     assert!(verify::schedule(schedule, &program, &domain).is_ok());
     let smuggled = verify::schedule(lowered(&program), &program, &domain).unwrap_err();
@@ -68,8 +70,9 @@ fn a_small_cap_is_kept_and_a_smaller_one_is_refused() {
     let program = sketch.program(8).unwrap();
     for cap in 1..=8 {
         let domain = Domain { block_cap: cap, ..Domain::full_mesh(8) };
-        let schedule =
-            quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap();
+        let schedule = quadrille_compiler::lower::lower(&program, &domain, &ScheduleOptions::default())
+            .unwrap()
+            .schedule;
         assert!(schedule.blocks.iter().all(|blocks| blocks.len() == cap as usize));
         let narrower = Domain { block_cap: cap - 1, ..domain.clone() };
         let refused = verify::schedule(schedule.clone(), &program, &narrower).unwrap_err();
@@ -89,8 +92,9 @@ fn the_staged_ring_is_made_of_the_primitives_of_the_field() {
     for n in 3..=8 {
         let program = programs::ring_all_reduce(0, 0).program(n).unwrap();
         let domain = Domain::full_mesh(n);
-        let (schedule, saved) = quadrille_compiler::lower::planned(&program, &domain, &staged).unwrap();
-        assert_eq!(saved.pruned, (n * (n - 2)) as usize);
+        let Lowered { schedule, savings } =
+            quadrille_compiler::lower::lower(&program, &domain, &staged).unwrap();
+        assert_eq!(savings.pruned, (n * (n - 2)) as usize);
         for (place, block) in schedule.places() {
             let ends = |operands: &[Operand]| -> String {
                 operands.iter().map(|o| if o.message().is_some() { 's' } else { 'm' }).collect()

@@ -20,7 +20,9 @@ use quadrille_compiler::{lower, verify};
 
 /// The schedule of a program on a full mesh.
 fn lowered(program: &Program) -> Schedule {
-    lower::lower(program, &Domain::full_mesh(program.shape.ranks), &ScheduleOptions::default()).unwrap()
+    lower::lower(program, &Domain::full_mesh(program.shape.ranks), &ScheduleOptions::default())
+        .unwrap()
+        .schedule
 }
 
 /// Ways to carry a program out, each with the ways of moving that it has.
@@ -53,7 +55,9 @@ fn ways() -> Vec<(&'static str, ScheduleOptions)> {
 /// The schedule of a program on a full mesh, carried out in a way.
 fn lowered_as(program: &Program, options: &ScheduleOptions) -> Schedule {
     let domain = Domain::full_mesh(program.shape.ranks);
-    lower::lower(program, &domain, options).unwrap_or_else(|list| panic!("{}: {}", program.name, told(&list)))
+    lower::lower(program, &domain, options)
+        .unwrap_or_else(|list| panic!("{}: {}", program.name, told(&list)))
+        .schedule
 }
 
 /// What stage 2 says of a schedule on a full mesh.

@@ -94,7 +94,7 @@ proptest! {
     fn whatever_is_lowered_can_be_proved((ranks, chunks, in_place, drafts) in worlds(), cap in 1..=4u32) {
         let program = record(ranks, chunks, in_place, &drafts);
         let domain = Domain { block_cap: cap, ..Domain::full_mesh(ranks) };
-        let schedule = lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap();
+        let schedule = lower::lower(&program, &domain, &ScheduleOptions::default()).unwrap().schedule;
         prop_assert_eq!(Schedule::parse(&schedule.to_string()), Ok(schedule.clone()));
         let verified = verify::schedule(schedule, &program, &domain);
         let verified = verified.map_err(|wrong| TestCaseError::fail(told(&wrong)))?;

@@ -2,7 +2,7 @@
 
 use super::{CheckedSchedule, CheckedSize, Proved, ScheduleVerdict, SizeVerdict};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::lower::Chosen;
+use quadrille_compiler::lower::ChosenProtocol;
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::values::order::ReductionOrder;
@@ -117,7 +117,7 @@ fn movement(schedule: &CheckedSchedule) -> Option<(String, String)> {
     if moves.is_empty() {
         moves.push("put and get".to_owned());
     }
-    if let (Some(Chosen { protocol, bytes }), Some(first)) = (saved.chosen, moves.first_mut()) {
+    if let (Some(ChosenProtocol { protocol, bytes }), Some(first)) = (saved.chosen, moves.first_mut()) {
         first.push_str(&format!(", as {protocol} is chosen for messages of {bytes} bytes"));
     }
     if *instances > 1 {

@@ -21,9 +21,10 @@ mod schedules;
 use quadrille::{Collective, DType, Domain, RedOp};
 use quadrille_compiler::diagnostic::{Diagnostic, Loc};
 use quadrille_compiler::kernel;
+use quadrille_compiler::lower::{self, Lowered};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::program::Program;
-use quadrille_compiler::{lower, verify};
+use quadrille_compiler::verify;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -180,7 +181,7 @@ fn carried_out(
 ) {
     let domain = Domain::full_mesh(program.shape.ranks);
     // Not every program can be carried out in every way.
-    let Ok(schedule) = lower::lower(program, &domain, options) else { return };
+    let Ok(Lowered { schedule, .. }) = lower::lower(program, &domain, options) else { return };
     let Ok(proved) = verify::schedule(schedule.clone(), program, &domain) else { return };
     for (what, mutant) in sample.of(schedules::mutants(&schedule)) {
         let findings = verify::schedule(mutant.clone(), program, &domain).err().unwrap_or_default();

@@ -14,8 +14,8 @@ use crate::program::positions::Positions;
 use crate::program::{Op, Program, Site, Statement, StatementId, TrailId, Trails};
 use crate::program::{RawSite, RawSlice};
 use crate::verify;
-use crate::verify::findings::{Findings, Unit, in_source_order};
-use crate::verify::program::out_of_bounds::{self, Dests, Places, Sources};
+use crate::verify::findings::{Counted, Findings, in_source_order};
+use crate::verify::program::out_of_bounds::{self, DestSlices, OpSlices, SourceSlices};
 use rustc_hash::FxHashMap;
 use simultaneous::Staging;
 
@@ -147,7 +147,7 @@ impl Recorder {
 
     /// Records one operation: `sources` are read and combined in order, `dests` stored.
     pub fn record(&mut self, origin: Origin, sources: &[RawSlice], dests: &[RawSlice], site: RawSite) {
-        if let Some(Places { sources, dests, site }) = self.places(origin, sources, dests, site) {
+        if let Some(OpSlices { sources, dests, site }) = self.places(origin, sources, dests, site) {
             self.push(origin, sources, dests, site);
         }
     }
@@ -162,12 +162,12 @@ impl Recorder {
     ) {
         let found: Vec<_> =
             parts.iter().map(|(sources, dests)| self.places(origin, sources, dests, site)).collect();
-        let Some(parts) = found.into_iter().collect::<Option<Vec<Places>>>() else { return };
+        let Some(parts) = found.into_iter().collect::<Option<Vec<OpSlices>>>() else { return };
         if let Some(problem) = simultaneous::stored_twice(&parts) {
             self.report(origin, Check::Overlap, problem);
             return;
         }
-        for Places { sources, dests, site } in simultaneous::in_order(parts, &mut self.staging) {
+        for OpSlices { sources, dests, site } in simultaneous::in_order(parts, &mut self.staging) {
             self.push(origin, sources, dests, site);
         }
     }
@@ -189,7 +189,7 @@ impl Recorder {
         sources: &[RawSlice],
         dests: &[RawSlice],
         site: RawSite,
-    ) -> Option<Places> {
+    ) -> Option<OpSlices> {
         match out_of_bounds::check(&self.program.shape, sources, dests, site) {
             Ok(places) => Some(places),
             Err(problem) => {
@@ -201,12 +201,12 @@ impl Recorder {
 
     fn report(&mut self, origin: Origin, check: Check, problem: Diagnostic) {
         let at = (origin.statement, origin.trail);
-        self.findings.add(&self.program, at, (check, Unit::Operation), || problem);
+        self.findings.add(&self.program, at, (check, Counted::Operation), || problem);
     }
 
     /// Adds an operation. The chunks of scratch are laid out otherwise than a unit's, so where an operand lies there
     /// the operation ends with the unit, and another one goes on.
-    fn push(&mut self, origin: Origin, sources: Sources, dests: Dests, site: Site) {
+    fn push(&mut self, origin: Origin, sources: SourceSlices, dests: DestSlices, site: Site) {
         let Origin { statement, trail } = origin;
         let position = self.positions.of_operation(&sources, &dests, 0);
         let mut rest = Op { statement, trail, sources, dests, position, site, scaling: Scaling::default() };

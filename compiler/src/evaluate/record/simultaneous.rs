@@ -4,7 +4,7 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::program::ids::{Buffer, Rank, Slice};
 use crate::program::kind::Shape;
 use crate::program::{Op, Site};
-use crate::verify::program::out_of_bounds::Places;
+use crate::verify::program::out_of_bounds::OpSlices;
 use smallvec::smallvec;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +82,7 @@ impl Stores {
 }
 
 /// A chunk that two of the operations store, if there is one.
-pub(super) fn stored_twice(parts: &[Places]) -> Option<Diagnostic> {
+pub(super) fn stored_twice(parts: &[OpSlices]) -> Option<Diagnostic> {
     let mut stores = Stores::default();
     for (i, part) in parts.iter().enumerate() {
         for dest in &part.dests {
@@ -106,7 +106,7 @@ pub(super) fn stored_twice(parts: &[Places]) -> Option<Diagnostic> {
 /// other one still reads. Where there is none, operations wait for each other in a circle; what ranks of the circle
 /// read of each other's destinations is then kept in scratch of the rank that reads it, on all of them alike, so that
 /// none has to wait for another one's result. Takes time in proportion to the slices.
-pub(super) fn in_order(mut parts: Vec<Places>, staging: &mut Staging) -> Vec<Places> {
+pub(super) fn in_order(mut parts: Vec<OpSlices>, staging: &mut Staging) -> Vec<OpSlices> {
     staging.statement += 1;
     let mut order = Order::new(&parts);
     let mut ordered = Vec::with_capacity(parts.len());
@@ -132,7 +132,7 @@ pub(super) fn in_order(mut parts: Vec<Places>, staging: &mut Staging) -> Vec<Pla
             order.read(next, source);
         }
     }
-    let mut parts: Vec<Option<Places>> = parts.into_iter().map(Some).collect();
+    let mut parts: Vec<Option<OpSlices>> = parts.into_iter().map(Some).collect();
     kept.extend(ordered.into_iter().filter_map(|part| parts[part].take()));
     kept
 }
@@ -152,7 +152,7 @@ struct Order {
 }
 
 impl Order {
-    fn new(parts: &[Places]) -> Order {
+    fn new(parts: &[OpSlices]) -> Order {
         let mut stores = Stores::default();
         for (i, part) in parts.iter().enumerate() {
             for dest in &part.dests {
@@ -219,7 +219,7 @@ fn reached(start: usize, next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize> 
     seen
 }
 
-fn executor(part: &Places) -> Rank {
+fn executor(part: &OpSlices) -> Rank {
     Op::rank_of(part.site.on, &part.sources, &part.dests)
 }
 
@@ -228,10 +228,10 @@ fn executor(part: &Places) -> Rank {
 fn keep(
     part: usize,
     wanted: impl Fn(&usize) -> bool,
-    parts: &mut [Places],
+    parts: &mut [OpSlices],
     order: &mut Order,
     staging: &mut Staging,
-    kept: &mut Vec<Places>,
+    kept: &mut Vec<OpSlices>,
 ) {
     let readers = order.readers[part].clone();
     for (reader, number) in readers.into_iter().filter(|(reader, _)| wanted(reader)) {
@@ -244,7 +244,7 @@ fn keep(
         let source = reader.sources[number];
         let copy = staging.take(rank, source.len);
         let site = Site { on: None, ..reader.site };
-        kept.push(Places { sources: smallvec![source], dests: smallvec![copy], site });
+        kept.push(OpSlices { sources: smallvec![source], dests: smallvec![copy], site });
         reader.sources[number] = copy;
     }
 }

@@ -41,7 +41,7 @@ mod document;
 mod export;
 mod sequence;
 
-use crate::collective::{Collective, Evaluate, Planned};
+use crate::collective::{Collective, Evaluate, LoweringResult};
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use crate::interop::shown;
 use crate::kernel::widths::Widths;
@@ -144,7 +144,7 @@ impl Import {
         sequence::sequence(&self.plan, self.shape(setting), &self.source).map_err(shown)
     }
 
-    fn follow(&self, sequence: &Sequence, program: &Program, domain: &Domain) -> Planned {
+    fn follow(&self, sequence: &Sequence, program: &Program, domain: &Domain) -> LoweringResult {
         let lines = sequence.plan.tasks.messages.iter().any(|sent| sent.protocol != Protocol::Simple);
         lower::follow(program, &sequence.plan, domain, (Widths::staged_tile(lines), SLOTS))
     }
@@ -167,7 +167,7 @@ impl Evaluate for Import {
         let program = &sequence.program;
         let blocks = self.plan.algorithm.gpus.iter().map(|gpu| gpu.blocks.len() as u32).max().unwrap_or(1);
         let domain = Domain { block_cap: blocks.max(1), ..Domain::full_mesh(setting.ranks) };
-        let (schedule, _) = self.follow(&sequence, program, &domain)?;
+        let schedule = self.follow(&sequence, program, &domain)?.schedule;
         let causes = verify::unordered(&schedule, program, &domain);
         if !causes.is_empty() || !sequence.whole {
             let of_operations = [Check::Overlap, Check::InputOverwritten];
@@ -177,7 +177,12 @@ impl Evaluate for Import {
         Err(shown(wrong))
     }
 
-    fn schedule(&self, setting: &ProgramSetting, program: &Program, domain: &Domain) -> Option<Planned> {
+    fn schedule(
+        &self,
+        setting: &ProgramSetting,
+        program: &Program,
+        domain: &Domain,
+    ) -> Option<LoweringResult> {
         Some(self.sequence(setting).and_then(|sequence| {
             if program.ops.len() != sequence.program.ops.len() {
                 // `premul_sum` on one rank: a scaling that is no step of the plan.

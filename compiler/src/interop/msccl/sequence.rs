@@ -5,7 +5,7 @@ use super::connect::{Connected, Linked};
 use super::document::{Chunks, Step, StepKind};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
 use crate::interop::{finding, out_of_bounds};
-use crate::lower::{End, Message, Plan, Task, Tasks};
+use crate::lower::{FollowedPlan, Task, TaskEnd, TaskMessage, Tasks};
 use crate::options::How;
 use crate::program::Scaling;
 use crate::program::ids::{BlockId, Buffer, Rank, Slice};
@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 pub(super) struct Sequence {
     pub(super) program: Program,
     /// Task i carries operation i out.
-    pub(super) plan: Plan,
+    pub(super) plan: FollowedPlan,
     /// All steps can run if connections hold everything that is sent. Where not, the order of the rest is no order in
     /// which it could run.
     pub(super) whole: bool,
@@ -206,7 +206,7 @@ impl<'a> Laying<'a> {
             let used = &mut used[linked.place.rank.0 as usize];
             for _ in 0..linked.step.count {
                 // Both ends are known when they are laid.
-                tasks.messages.push(Message { protocol: algorithm.protocol, writer: 0, reader: 0 });
+                tasks.messages.push(TaskMessage { protocol: algorithm.protocol, writer: 0, reader: 0 });
                 flight.push(shape.scratch + *used);
                 *used += 1;
             }
@@ -317,25 +317,25 @@ impl<'a> Laying<'a> {
         let task = self.tasks.list.len() as u32;
         let memory = |chunks: Option<Chunks>| {
             let slice = chunks.map(|chunks| self.slice(rank, chunks, chunk));
-            slice.map(|slice| (slice, End::Memory(slice)))
+            slice.map(|slice| (slice, TaskEnd::Memory(slice)))
         };
         let flying = |receive: u32| {
             let message = self.received[receive as usize] + chunk;
             let rank = self.connected.steps[receive as usize].place.rank;
             let start = self.flight[message as usize];
-            (Slice { buffer: Buffer::Scratch, rank, start, len: 1 }, End::Message(message))
+            (Slice { buffer: Buffer::Scratch, rank, start, len: 1 }, TaskEnd::Message(message))
         };
         let received = linked.from.map(|_| flying(number));
         let sent = linked.to.map(flying);
         let (source, dest) = (memory(step.source), memory(step.dest));
         let combined = if step.kind == StepKind::Reduce { dest } else { None };
-        let sources: SmallVec<[(Slice, End); 2]> =
+        let sources: SmallVec<[(Slice, TaskEnd); 2]> =
             [combined, source, received].into_iter().flatten().collect();
-        let dests: SmallVec<[(Slice, End); 2]> = [dest, sent].into_iter().flatten().collect();
+        let dests: SmallVec<[(Slice, TaskEnd); 2]> = [dest, sent].into_iter().flatten().collect();
         for (message, writes) in
             sources.iter().map(|end| (end, false)).chain(dests.iter().map(|end| (end, true)))
         {
-            let End::Message(message) = message.1 else { continue };
+            let TaskEnd::Message(message) = message.1 else { continue };
             let message = &mut self.tasks.messages[message as usize];
             *(if writes { &mut message.writer } else { &mut message.reader }) = task;
         }
@@ -392,7 +392,7 @@ impl<'a> Laying<'a> {
         let uneven = verify::operations(&self.program).finish();
         self.program.divisible = !whole || uneven.iter().any(|found| found.check == Check::ChunkPosition);
         let blocks = self.connected.algorithm.gpus.iter().map(|gpu| gpu.blocks.len().max(1) as u32).collect();
-        let plan = Plan { tasks: self.tasks, place: self.place, after: self.after, blocks };
+        let plan = FollowedPlan { tasks: self.tasks, place: self.place, after: self.after, blocks };
         Sequence { program: self.program, plan, whole }
     }
 }

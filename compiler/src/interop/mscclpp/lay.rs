@@ -5,7 +5,7 @@ use super::judge::{Edge, judge};
 use super::plan::{At, Chunk, End, Plan, What};
 use super::run::{Order, Point};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
-use crate::lower::{self, Kept, Message, Task, Tasks};
+use crate::lower::{self, KeptPlan, Task, TaskMessage, Tasks};
 use crate::options::{Given, How, Protocol, Transport};
 use crate::program::Scaling;
 use crate::program::ids::{BlockId, Buffer, Location, Rank, Slice};
@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 #[derive(Debug)]
 pub(super) struct Laid {
     pub(super) program: Program,
-    pub(super) kept: Kept,
+    pub(super) kept: KeptPlan,
 }
 
 /// Lays a plan out. Every read of a packet gets a message of its own, which takes the packet's place; packets that a thread
@@ -114,7 +114,7 @@ impl<'a> Laying<'a> {
                 Some(chunk) => Stored::Own(*chunk),
                 None => {
                     // Both ends are known when they are laid.
-                    tasks.messages.push(Message { protocol: Protocol::Ll, writer: 0, reader: 0 });
+                    tasks.messages.push(TaskMessage { protocol: Protocol::Ll, writer: 0, reader: 0 });
                     let next = &mut sent_to[at.rank.0 as usize];
                     flight.push(Slice {
                         buffer: Buffer::Scratch,
@@ -198,9 +198,9 @@ impl<'a> Laying<'a> {
     }
 
     /// The chunk as programs have it, and as tasks do.
-    fn ends(&mut self, end: &End, point: Point, reads: bool, into: &mut Vec<(Slice, lower::End)>) {
+    fn ends(&mut self, end: &End, point: Point, reads: bool, into: &mut Vec<(Slice, lower::TaskEnd)>) {
         let task = self.tasks.list.len() as u32;
-        let memory = |slice: Slice| (slice, lower::End::Memory(slice));
+        let memory = |slice: Slice| (slice, lower::TaskEnd::Memory(slice));
         let at = match end {
             End::Plain(at) => {
                 let at = locate(&self.program.shape, *at);
@@ -223,7 +223,7 @@ impl<'a> Laying<'a> {
                 Stored::Sent(number) => {
                     let message = &mut self.tasks.messages[number as usize];
                     *(if reads { &mut message.reader } else { &mut message.writer }) = task;
-                    (self.flight[number as usize], lower::End::Message(number))
+                    (self.flight[number as usize], lower::TaskEnd::Message(number))
                 }
             };
             if !into.contains(&end) {
@@ -246,7 +246,7 @@ impl<'a> Laying<'a> {
         if dests.is_empty() {
             return self.idle(place);
         }
-        let slices = |ends: &[(Slice, lower::End)]| ends.iter().map(|end| end.0).collect::<SmallVec<_>>();
+        let slices = |ends: &[(Slice, lower::TaskEnd)]| ends.iter().map(|end| end.0).collect::<SmallVec<_>>();
         let reads: SmallVec<[Slice; 2]> = slices(&sources);
         let stores: SmallVec<[Slice; 1]> = dests.iter().map(|end| end.0).collect();
         let position = self.positions.of_operation(&reads, &stores, 0);
@@ -270,8 +270,9 @@ impl<'a> Laying<'a> {
         };
         self.positions.stored(&op);
         self.program.ops.push(op);
-        let of_task =
-            |ends: Vec<(Slice, lower::End)>| ends.into_iter().filter(|_| moves).map(|end| end.1).collect();
+        let of_task = |ends: Vec<(Slice, lower::TaskEnd)>| {
+            ends.into_iter().filter(|_| moves).map(|end| end.1).collect()
+        };
         self.tasks.list.push(Task {
             op: id,
             transfer: false,
@@ -293,7 +294,7 @@ impl<'a> Laying<'a> {
             let most = &mut blocks[*rank as usize];
             *most = (*most).max(block.0 + 1);
         }
-        let kept = Kept { tasks: self.tasks, place: self.place, switched: self.switched, edges, blocks };
+        let kept = KeptPlan { tasks: self.tasks, place: self.place, switched: self.switched, edges, blocks };
         Laid { program: self.program, kept }
     }
 }

@@ -40,7 +40,7 @@ mod reader;
 mod resolve;
 mod run;
 
-use crate::collective::{Collective, Evaluate, Planned};
+use crate::collective::{Collective, Evaluate, LoweringResult};
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use crate::interop::{finding, shown};
 use crate::kernel::widths::Widths;
@@ -138,7 +138,7 @@ impl Evaluate for Import {
         }
     }
 
-    fn schedule(&self, _: &ProgramSetting, program: &Program, domain: &Domain) -> Option<Planned> {
+    fn schedule(&self, _: &ProgramSetting, program: &Program, domain: &Domain) -> Option<LoweringResult> {
         Some(self.laid().and_then(|laid| {
             if program.ops.len() != laid.program.ops.len() {
                 // `premul_sum` on one rank: a scaling that is no operation of the plan.

@@ -7,12 +7,11 @@ use crate::program::ids::Buffer;
 use crate::program::kind::Shape;
 use crate::program::positions::Positions;
 
-/// What to do where the program is right but for chunks of different size.
+/// The help for a program that is right but for chunks of different size.
 pub(crate) const HELP: &str =
     "if every message divides evenly, say `divisible` in the attribute; other counts are then refused";
 
-/// What is wrong with the operation, if anything, where the chunks have these positions; for collectives that do not
-/// promise divisible counts.
+/// Judges an operation of a collective that does not promise divisible counts, given the positions of all chunks.
 pub(crate) fn check(shape: &Shape, positions: &Positions, op: &Op) -> Option<Diagnostic> {
     let len = op.dests.first()?.len;
     // Outside scratch positions follow each other.

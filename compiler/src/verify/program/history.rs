@@ -7,43 +7,43 @@ use crate::program::kind::Contribution;
 use crate::program::location::Locations;
 use crate::program::{Op, OpId, Program};
 use crate::values::inputs::Inputs;
-use crate::values::replay::{Observe, replay};
-use crate::values::{Node, State, ValueId, Values};
+use crate::values::replay::{ReplayObserver, replay};
+use crate::values::{ChunkValues, ValueId, ValueNode, Values};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 
-/// What happened in a run.
-pub(crate) struct History<'p> {
+/// The history of a run.
+pub(crate) struct ValueHistory<'p> {
     program: &'p Program,
     values: Values,
     /// Values that nobody read, in the order in which they ended.
-    unread: Vec<Version>,
-    /// Where each sum was first made, and for which rank.
+    unread: Vec<ValueVersion>,
+    /// The operation and rank that made each sum first.
     makers: FxHashMap<ValueId, (OpId, Rank)>,
     told: FxHashSet<String>,
 }
 
 /// A value in a chunk, from its store to the next.
 #[derive(Clone, Copy, Debug)]
-struct Version {
+struct ValueVersion {
     at: Location,
     value: ValueId,
-    /// Who stored it; `None` for what was there at the beginning.
+    /// The operation that stored it; `None` for a value that was there at the beginning.
     made: Option<OpId>,
-    /// Who overwrote it; `None` if it was there at the end.
+    /// The operation that overwrote it; `None` if it was there at the end.
     overwritten: Option<OpId>,
 }
 
 /// Gathers a history.
-struct Recording {
+struct HistoryRecorder {
     locations: Locations,
     /// The version in each chunk, and whether it has been read.
-    current: Vec<Option<(Version, bool)>>,
-    unread: Vec<Version>,
+    current: Vec<Option<(ValueVersion, bool)>>,
+    unread: Vec<ValueVersion>,
     makers: FxHashMap<ValueId, (OpId, Rank)>,
 }
 
-impl Observe for Recording {
+impl ReplayObserver for HistoryRecorder {
     fn read(&mut self, _: OpId, chunks: Range<usize>, _: &[Option<ValueId>]) {
         for (_, read) in self.current[chunks].iter_mut().flatten() {
             *read = true;
@@ -54,35 +54,35 @@ impl Observe for Recording {
         for (index, value) in chunks.zip(held) {
             let (Some(at), Some(value)) = (self.locations.at(index), *value) else { continue };
             self.makers.entry(value).or_insert((op, at.rank));
-            let version = Version { at, value, made: Some(op), overwritten: None };
+            let version = ValueVersion { at, value, made: Some(op), overwritten: None };
             if let Some((before, false)) = self.current[index].replace((version, false)) {
-                self.unread.push(Version { overwritten: Some(op), ..before });
+                self.unread.push(ValueVersion { overwritten: Some(op), ..before });
             }
         }
     }
 }
 
-impl<'p> History<'p> {
+impl<'p> ValueHistory<'p> {
     /// Replays the program.
-    pub(crate) fn new(program: &'p Program) -> History<'p> {
+    pub(crate) fn new(program: &'p Program) -> ValueHistory<'p> {
         let mut values = Values::new(&program.shape);
-        let initial = State::initial(&program.shape, &values);
+        let initial = ChunkValues::initial(&program.shape, &values);
         let locations = *initial.locations();
         let current = locations
             .iter()
             .map(|at| {
                 let value = initial.read(at)?;
-                Some((Version { at, value, made: None, overwritten: None }, false))
+                Some((ValueVersion { at, value, made: None, overwritten: None }, false))
             })
             .collect();
         let mut recording =
-            Recording { locations, current, unread: Vec::new(), makers: FxHashMap::default() };
+            HistoryRecorder { locations, current, unread: Vec::new(), makers: FxHashMap::default() };
         replay(program, &mut values, &mut recording);
         let mut unread = recording.unread;
         unread.extend(
             recording.current.iter().flatten().filter(|(_, read)| !read).map(|(version, _)| *version),
         );
-        History { program, values, unread, makers: recording.makers, told: FxHashSet::default() }
+        ValueHistory { program, values, unread, makers: recording.makers, told: FxHashSet::default() }
     }
 
     /// The values of the run.
@@ -90,11 +90,11 @@ impl<'p> History<'p> {
         &self.values
     }
 
-    /// Where the missing contributions of a chunk got lost: of the values that nobody read, the one with the most of
+    /// Says where the missing contributions of a chunk got lost: among the values that nobody read, the one with most of
     /// them. `blamed` stored the wrong value.
     pub(crate) fn lost(&self, missing: &[Contribution], blamed: Option<OpId>) -> Option<String> {
         let weights = self.values.weigh(|leaf| missing.contains(&leaf));
-        let mut best: Option<(u64, Loss, Version)> = None;
+        let mut best: Option<(u64, Loss, ValueVersion)> = None;
         for &version in &self.unread {
             let weight = weights.of(version.value).min(missing.len() as u64);
             let Some(loss) = self.loss(version, blamed).filter(|_| weight > 0) else { continue };
@@ -107,7 +107,7 @@ impl<'p> History<'p> {
     }
 
     /// How a value that nobody read got lost; `None` for results that are there to be read by the caller.
-    fn loss(&self, version: Version, blamed: Option<OpId>) -> Option<Loss> {
+    fn loss(&self, version: ValueVersion, blamed: Option<OpId>) -> Option<Loss> {
         match (version.made, version.overwritten) {
             (_, Some(_)) => Some(Loss::Overwritten),
             (None, None) => Some(Loss::UnreadInput),
@@ -126,14 +126,14 @@ impl<'p> History<'p> {
             .iter()
             .filter(|version| version.made.is_none() && version.overwritten.is_none())
             .filter_map(|version| match self.values.node(version.value) {
-                Node::Leaf(leaf) if missing.contains(&leaf) => Some(leaf.to_string()),
+                ValueNode::Leaf(leaf) if missing.contains(&leaf) => Some(leaf.to_string()),
                 _ => None,
             })
             .collect();
         format!("{} {} never read", words::list(&names), if names.len() == 1 { "was" } else { "were" })
     }
 
-    fn fate(&self, version: Version) -> String {
+    fn fate(&self, version: ValueVersion) -> String {
         let origin = match version.made {
             Some(made) => format!("made at {} on rank {}", self.program.at(made), version.at.rank.0),
             None => format!("in {} from the start", version.at),
@@ -145,7 +145,7 @@ impl<'p> History<'p> {
         format!("{}, {origin}, was {end}", self.name(version))
     }
 
-    fn name(&self, version: Version) -> String {
+    fn name(&self, version: ValueVersion) -> String {
         let content = self.values.contributions(version.value);
         let world = self.program.shape.ranks;
         let value = match &content[..] {
@@ -163,7 +163,7 @@ impl<'p> History<'p> {
         if copied { format!("a copy of {value}") } else { value }
     }
 
-    /// Where the reduction of input chunk `chunk` was made first.
+    /// Says where the reduction of input chunk `chunk` was made first.
     pub(crate) fn made(&self, chunk: u32) -> Option<String> {
         let mut inputs = Inputs::default();
         let whole =
@@ -173,12 +173,12 @@ impl<'p> History<'p> {
         Some(format!("the whole reduction of input[..][{chunk}] was made at {place} on rank {}", rank.0))
     }
 
-    /// Remembers a reason; whether it is a new one.
+    /// Remembers a reason; returns true if it is a new one.
     pub(crate) fn tell(&mut self, reason: &str) -> bool {
         self.told.insert(reason.to_owned())
     }
 
-    /// Where an input that a value holds repeatedly was added again, and where it had come in; `blamed` stored the value.
+    /// Says where an input that a value holds repeatedly came in, and where it was added again. `blamed` stored the value.
     pub(crate) fn repeated(
         &self,
         value: ValueId,
@@ -188,8 +188,8 @@ impl<'p> History<'p> {
         let weights = self.values.weigh(|l| l == leaf);
         let at = self.origin(value, |v| weights.of(v) > 1);
         let (again, rank) = *self.makers.get(&at)?;
-        let Node::Sum(terms) = self.values.node(at) else { return None };
-        let holds = |v| weights.of(v) > 0 && matches!(self.values.node(v), Node::Sum(_));
+        let ValueNode::Sum(terms) = self.values.node(at) else { return None };
+        let holds = |v| weights.of(v) > 0 && matches!(self.values.node(v), ValueNode::Sum(_));
         let sums = terms.iter().filter(|&term| holds(term)).map(|term| self.origin(term, holds));
         let before = sums.filter_map(|sum| self.makers.get(&sum)).min().copied();
         let place = |op, rank: Rank| format!("{} on rank {}", self.program.at(op), rank.0);
@@ -205,7 +205,7 @@ impl<'p> History<'p> {
         Some(Repeated { note, help: before.and_then(|(first, _)| self.mutual(first, again)) })
     }
 
-    /// What to do where two operations each read what the other stores elsewhere, so that the second reads the first one's sum.
+    /// The help for two operations each of which reads what the other stores, so that the second reads the first one's sum.
     fn mutual(&self, first: OpId, second: OpId) -> Option<&'static str> {
         let [first, second] = [first, second].map(|op| &self.program.ops[op.0 as usize]);
         let reads = |a: &Op, b: &Op| b.dests.iter().any(|dest| a.sources.iter().any(|s| s.overlaps(dest)));
@@ -220,7 +220,7 @@ impl<'p> History<'p> {
         }
     }
 
-    /// Where inputs of other chunks than `chunk` joined those of `chunk` in a value, unless by `blamed`.
+    /// Says where inputs of other chunks than `chunk` joined those of `chunk` in a value, unless by `blamed`.
     pub(crate) fn mixed(&self, value: ValueId, chunk: u32, blamed: Option<OpId>) -> Option<String> {
         let weights = self.values.weigh(|leaf| leaf.chunk == chunk);
         let mixed = |v| (1..self.values.count(v)).contains(&weights.of(v));
@@ -234,7 +234,7 @@ impl<'p> History<'p> {
     /// The innermost part of a value that is `bad` and has no bad part.
     fn origin(&self, value: ValueId, bad: impl Fn(ValueId) -> bool) -> ValueId {
         let mut at = value;
-        while let Node::Sum(terms) = self.values.node(at)
+        while let ValueNode::Sum(terms) = self.values.node(at)
             && let Some(inner) = terms.iter().find(|&term| bad(term))
         {
             at = inner;
@@ -251,9 +251,9 @@ impl<'p> History<'p> {
 /// An input that was added more than once.
 #[derive(Debug)]
 pub(crate) struct Repeated {
-    /// Where.
+    /// The statements that added it.
     pub(crate) note: String,
-    /// What to do, where that follows.
+    /// The help, if there is any.
     pub(crate) help: Option<&'static str>,
 }
 

@@ -4,7 +4,7 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Op;
 use crate::program::ids::Buffer;
 
-/// What is wrong with the operation, if anything.
+/// Judges one operation.
 pub(crate) fn check(op: &Op) -> Option<Diagnostic> {
     let dest = op.dests.iter().find(|dest| dest.buffer == Buffer::Input)?;
     Some(

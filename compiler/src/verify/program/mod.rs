@@ -16,8 +16,8 @@ use crate::program::Program;
 use crate::program::positions::Positions;
 use crate::values::replay::{self, Unwritten};
 use crate::values::{Contents, Values};
-use crate::verify::findings::{self, Findings, Unit};
-use stores::Stores;
+use crate::verify::findings::{self, Counted, Findings};
+use stores::StoreTable;
 
 /// Stage 1: every check of the program; all findings, in source order. Values are judged only where the operations
 /// themselves are sound.
@@ -55,7 +55,7 @@ pub(crate) fn operations(program: &Program) -> Findings {
         positions.stored(op);
         for problem in [overlap::check(op), position, input_overwritten::check(op)].into_iter().flatten() {
             let (check, at) = (problem.check, (op.statement, op.trail));
-            findings.add(program, at, (check, Unit::Operation), || problem);
+            findings.add(program, at, (check, Counted::Operation), || problem);
         }
     }
     findings
@@ -72,7 +72,7 @@ fn contents(program: &Program) -> Result<Contents, Vec<Diagnostic>> {
         let differing = reproducible::check(program, &contents);
         return differing.map_or(Ok(contents), |finding| Err(vec![finding]));
     }
-    let stores = Stores::of(program);
+    let stores = StoreTable::of(program);
     let mut findings = Findings::default();
     read_before_write::report(program, &stores, &mut findings);
     let mut list = findings.finish();

@@ -9,38 +9,39 @@ use crate::program::ids::{Buffer, Rank, Slice, ThreadBlock};
 use crate::program::kind::Shape;
 use smallvec::{Array, SmallVec};
 
-/// What one operation reads.
-pub(crate) type Sources = SmallVec<[Slice; 2]>;
+/// The sources of one operation.
+pub(crate) type SourceSlices = SmallVec<[Slice; 2]>;
 
-/// What one operation stores.
-pub(crate) type Dests = SmallVec<[Slice; 1]>;
+/// The destinations of one operation.
+pub(crate) type DestSlices = SmallVec<[Slice; 1]>;
 
 /// Channels and thread blocks are numbered below this.
 const SITES: i64 = 64;
 
 /// The slices and the site of one operation, all inside their buffers.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
-    pub(crate) sources: Sources,
-    pub(crate) dests: Dests,
+pub(crate) struct OpSlices {
+    pub(crate) sources: SourceSlices,
+    pub(crate) dests: DestSlices,
     pub(crate) site: Site,
 }
 
-/// Turns the numbers a program computed into places. On failure the first wrong one in reading order.
+/// Turns the numbers that a program computed into slices and a site. On failure returns a finding on the first wrong one, in
+/// reading order.
 pub(crate) fn check(
     shape: &Shape,
     sources: &[RawSlice],
     dests: &[RawSlice],
     site: RawSite,
-) -> Result<Places, Box<Diagnostic>> {
+) -> Result<OpSlices, Box<Diagnostic>> {
     if dests.is_empty() {
         return Err(error("nothing to store to: the list of destinations is empty"));
     }
     if sources.is_empty() {
         return Err(error("nothing to read: the list of sources is empty"));
     }
-    let dests: Dests = slices(shape, dests)?;
-    let sources: Sources = slices(shape, sources)?;
+    let dests: DestSlices = slices(shape, dests)?;
+    let sources: SourceSlices = slices(shape, sources)?;
     let first = dests[0];
     if let Some(other) = dests.iter().chain(&sources).find(|other| other.len != first.len) {
         return Err(error(format!(
@@ -62,7 +63,7 @@ pub(crate) fn check(
     };
     let channel = number(site.channel, "channel")?;
     let block = number(site.block, "block")?.map(ThreadBlock);
-    Ok(Places { sources, dests, site: Site { on, channel, block } })
+    Ok(OpSlices { sources, dests, site: Site { on, channel, block } })
 }
 
 fn slices<A: Array<Item = Slice>>(shape: &Shape, raw: &[RawSlice]) -> Result<SmallVec<A>, Box<Diagnostic>> {
@@ -148,7 +149,7 @@ fn no_buffer(shape: &Shape, raw: &RawSlice) -> Box<Diagnostic> {
     finding
 }
 
-/// How many chunks a buffer has, and why.
+/// Says how many chunks a buffer has, and why.
 pub(crate) fn extent(shape: &Shape, buffer: Buffer, rank: Rank) -> String {
     let indices = match shape.chunks(buffer, rank) {
         0 => return format!("there is no {buffer}[{}]", rank.0),

@@ -4,7 +4,7 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Op;
 use crate::program::ids::Slice;
 
-/// What is wrong with the operation, if anything.
+/// Judges one operation.
 pub(crate) fn check(op: &Op) -> Option<Diagnostic> {
     for (i, dest) in op.dests.iter().enumerate() {
         if let Some(source) = op.sources.iter().find(|source| *source != dest && source.overlaps(dest)) {
@@ -27,7 +27,7 @@ pub(crate) fn check(op: &Op) -> Option<Diagnostic> {
     None
 }
 
-/// What two overlapping slices have in common.
+/// The chunks that two overlapping slices share.
 fn shared(a: &Slice, b: &Slice) -> Slice {
     let start = a.start.max(b.start);
     Slice { start, len: a.end().min(b.end()) - start, ..*a }

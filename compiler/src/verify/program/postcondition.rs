@@ -7,10 +7,10 @@ use crate::program::ids::Rank;
 use crate::program::kind::{Contribution, Expected, Shape};
 use crate::program::{OpId, Program};
 use crate::values::inputs::Inputs;
-use crate::values::{Node, State, ValueId, Values};
-use crate::verify::findings::{Findings, Unit};
-use crate::verify::program::history::History;
-use crate::verify::program::stores::Stores;
+use crate::values::{ChunkValues, ValueId, ValueNode, Values};
+use crate::verify::findings::{Counted, Findings};
+use crate::verify::program::history::ValueHistory;
+use crate::verify::program::stores::StoreTable;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Findings whose cause is looked for; the search costs a pass over all values each.
@@ -21,12 +21,12 @@ const LISTED: usize = 4;
 
 /// An output chunk with a wrong value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct WrongChunk {
     rank: Rank,
     chunk: u32,
-    /// What it holds, if anything.
+    /// Its value; `None` if it holds nothing.
     value: Option<ValueId>,
-    /// Who stored that.
+    /// The operation that stored it.
     stored: Option<OpId>,
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct Wrong {
 pub(crate) fn findings(
     program: &Program,
     values: &Values,
-    mut wrong: Vec<Wrong>,
-    stores: &Stores,
+    mut wrong: Vec<WrongChunk>,
+    stores: &StoreTable,
 ) -> Vec<Diagnostic> {
     if wrong.is_empty() {
         return Vec::new();
@@ -43,9 +43,9 @@ pub(crate) fn findings(
     for w in &mut wrong {
         w.stored = stores.last(program.shape.output_location(w.rank, w.chunk));
     }
-    let mut history = History::new(program);
+    let mut history = ValueHistory::new(program);
     let mut explained = 0;
-    let mut explain = |wrong: &Wrong, finding: Diagnostic| {
+    let mut explain = |wrong: &WrongChunk, finding: Diagnostic| {
         explained += 1;
         if explained <= EXPLAINED { explain(program, &mut history, wrong, finding) } else { finding }
     };
@@ -57,7 +57,7 @@ pub(crate) fn findings(
     for w in &wrong[never..] {
         let (Some(id), Some(value)) = (w.stored, w.value) else { continue };
         let op = &program.ops[id.0 as usize];
-        findings.add(program, (op.statement, op.trail), (Check::Postcondition, Unit::Chunk), || {
+        findings.add(program, (op.statement, op.trail), (Check::Postcondition, Counted::Chunk), || {
             let text = describe(program, values, w, value);
             explain(w, Diagnostic::new(Check::Postcondition, None, text))
         });
@@ -70,7 +70,7 @@ pub(crate) fn findings(
 }
 
 /// The output chunks that hold something wrong at the end of a run.
-pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) -> Vec<Wrong> {
+pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &ChunkValues) -> Vec<WrongChunk> {
     let shape = &program.shape;
     let mut wrong = Vec::new();
     let mut inputs = Inputs::default();
@@ -92,7 +92,7 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
                 (Expected::Combined(due), Some(value)) => inputs.is_combination(values, value, due),
             };
             if !right {
-                wrong.push(Wrong { rank, chunk, value, stored: None });
+                wrong.push(WrongChunk { rank, chunk, value, stored: None });
             }
         }
         right = wrong.len() == before;
@@ -100,8 +100,8 @@ pub(crate) fn wrong_chunks(program: &Program, values: &Values, state: &State) ->
     wrong
 }
 
-/// What is wrong with a chunk that was stored.
-fn describe(program: &Program, values: &Values, wrong: &Wrong, value: ValueId) -> String {
+/// Describes a wrong chunk that was stored.
+fn describe(program: &Program, values: &Values, wrong: &WrongChunk, value: ValueId) -> String {
     let content = values.contributions(value);
     let problem = match program.expected(wrong.rank, wrong.chunk) {
         Expected::Unspecified => String::new(),
@@ -112,7 +112,7 @@ fn describe(program: &Program, values: &Values, wrong: &Wrong, value: ValueId) -
     format!("{} {problem}", program.shape.output_location(wrong.rank, wrong.chunk))
 }
 
-/// What a value lacks and has too much to be the combination of `due`, ascending.
+/// Describes what a value lacks, and has too much, to be the combination of `due`, ascending.
 fn combination_problem(due: &[Contribution], content: &[(Contribution, u64)]) -> String {
     let wanted = |leaf: &Contribution| due.iter().filter(|d| *d == leaf).count() as u64;
     let has = |leaf: &Contribution| content.iter().find(|(l, _)| l == leaf).map_or(0, |(_, n)| *n);
@@ -141,7 +141,7 @@ fn combination_problem(due: &[Contribution], content: &[(Contribution, u64)]) ->
     words::list(&parts)
 }
 
-/// What a value lacks and has too much to be the reduction of input chunk `chunk`.
+/// Describes what a value lacks, and has too much, to be the reduction of input chunk `chunk`.
 fn reduction_problem(shape: &Shape, chunk: u32, content: &[(Contribution, u64)]) -> String {
     let missing = missing_ranks(shape, chunk, content);
     let mut repeated: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
@@ -199,16 +199,16 @@ fn sum(content: &[(Contribution, u64)]) -> String {
     }
 }
 
-fn never_stored(program: &Program, values: &Values, wrong: &[Wrong]) -> Diagnostic {
+fn never_stored(program: &Program, values: &Values, wrong: &[WrongChunk]) -> Diagnostic {
     let shape = &program.shape;
-    let at = |w: &Wrong| shape.output_location(w.rank, w.chunk);
+    let at = |w: &WrongChunk| shape.output_location(w.rank, w.chunk);
     let places: Vec<_> = wrong.iter().map(|w| (w.rank.0, at(w).chunk)).collect();
     let verb = if places.len() == 1 { "is" } else { "are" };
     let message = format!("{} {verb} never stored", name_chunks(shape, &places));
     let mut finding =
         Diagnostic::new(Check::Postcondition, program.name_loc, message).context(program.context());
     if let Some(w) = wrong.iter().find(|w| w.value.is_some())
-        && let Some(Node::Leaf(leaf)) = w.value.map(|value| values.node(value))
+        && let Some(ValueNode::Leaf(leaf)) = w.value.map(|value| values.node(value))
     {
         finding = finding.note(format!("{} still holds {leaf}, as at the start", at(w)));
     }
@@ -272,7 +272,12 @@ fn diagonal(world: u32, chunks: u32, places: &[(u32, u32)]) -> Option<String> {
 
 /// Adds why: what inputs are in place, where missing inputs were lost, where surplus ones came in. A reason that
 /// another finding gave already is left out.
-fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding: Diagnostic) -> Diagnostic {
+fn explain(
+    program: &Program,
+    history: &mut ValueHistory,
+    wrong: &WrongChunk,
+    mut finding: Diagnostic,
+) -> Diagnostic {
     let shape = &program.shape;
     let content = wrong.value.map(|value| history.values().contributions(value)).unwrap_or_default();
     let expected = program.expected(wrong.rank, wrong.chunk);
@@ -282,7 +287,7 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
         Expected::Reduced { .. } | Expected::Unspecified => None,
     };
     let mut help = None;
-    let mut repeated = |history: &History, value, leaf| {
+    let mut repeated = |history: &ValueHistory, value, leaf| {
         let repeated = history.repeated(value, leaf, wrong.stored)?;
         help = repeated.help.map(str::to_owned);
         Some(repeated.note)
@@ -321,7 +326,7 @@ fn explain(program: &Program, history: &mut History, wrong: &Wrong, mut finding:
     finding
 }
 
-/// What `input` means where the message speaks of it and the text knows only `data`.
+/// Explains `input` where a message speaks of it and the text knows only `data`.
 fn in_place_note(shape: &Shape, due: &[Contribution]) -> Option<String> {
     let due = due.first().filter(|_| shape.in_place)?;
     let at = shape.input_location(due.rank, due.chunk);

@@ -4,18 +4,18 @@ use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Program;
 use crate::program::ids::{Buffer, Location};
 use crate::program::kind::{Kind, Shape};
-use crate::verify::findings::{Findings, Unit};
-use crate::verify::program::stores::Stores;
+use crate::verify::findings::{Counted, Findings};
+use crate::verify::program::stores::StoreTable;
 
 /// Reports reads of chunks nothing has been written to.
-pub(crate) fn report(program: &Program, stores: &Stores, findings: &mut Findings) {
+pub(crate) fn report(program: &Program, stores: &StoreTable, findings: &mut Findings) {
     let mut before = None;
     for &(id, at) in &stores.unwritten {
         if before.replace(id) == Some(id) {
             continue;
         }
         let op = &program.ops[id.0 as usize];
-        findings.add(program, (op.statement, op.trail), (Check::ReadBeforeWrite, Unit::Operation), || {
+        findings.add(program, (op.statement, op.trail), (Check::ReadBeforeWrite, Counted::Operation), || {
             let message = format!("{at} is read before anything is stored there");
             let mut finding = Diagnostic::new(Check::ReadBeforeWrite, None, message);
             finding.notes.extend(at_the_start(&program.shape, at));
@@ -30,7 +30,7 @@ pub(crate) fn report(program: &Program, stores: &Stores, findings: &mut Findings
     }
 }
 
-/// What a buffer holds at the start, where that is not the same for all chunks of `data`.
+/// The contents of a buffer at the start, unless all chunks of `data` hold an input.
 fn at_the_start(shape: &Shape, at: Location) -> Option<String> {
     match (at.buffer, shape.kind) {
         (Buffer::Scratch, _) => Some("`scratch` holds nothing at the start".to_owned()),

@@ -8,7 +8,7 @@ use crate::values::Contents;
 use crate::values::order::{Reduction, ReductionOrder};
 use crate::values::switch::Switch;
 
-/// What a right program's results depend on, if it promises that they do not.
+/// Judges a right program that promises to be `reproducible`.
 pub(crate) fn check(program: &Program, contents: &Contents) -> Option<Diagnostic> {
     under(program, contents, &ScheduleOptions::default())
 }

@@ -1,27 +1,28 @@
-//! Who stored to a chunk first and last, and who read it before anybody did. Gathered only once something is wrong.
+//! The operations that stored to each chunk first and last, and reads of chunks before any store. Gathered only once
+//! something is wrong.
 
 use crate::program::ids::Location;
 use crate::program::location::Locations;
 use crate::program::{OpId, Program};
-use crate::values::replay::{Observe, replay};
+use crate::values::replay::{ReplayObserver, replay};
 use crate::values::{ValueId, Values};
 use std::ops::Range;
 
-/// What a run stored and read.
+/// The first and last store of each chunk, and reads before any store.
 #[derive(Debug)]
-pub(crate) struct Stores {
+pub(crate) struct StoreTable {
     locations: Locations,
     first_and_last: Vec<Option<(OpId, OpId)>>,
     /// Reads of chunks that held nothing, in the order of the run.
     pub(crate) unwritten: Vec<(OpId, Location)>,
 }
 
-impl Stores {
-    /// Those of a program.
-    pub(crate) fn of(program: &Program) -> Stores {
+impl StoreTable {
+    /// Replays the program.
+    pub(crate) fn of(program: &Program) -> StoreTable {
         let locations = Locations::new(&program.shape);
         let first_and_last = vec![None; locations.len()];
-        let mut stores = Stores { locations, first_and_last, unwritten: Vec::new() };
+        let mut stores = StoreTable { locations, first_and_last, unwritten: Vec::new() };
         replay(program, &mut Values::new(&program.shape), &mut stores);
         stores
     }
@@ -37,7 +38,7 @@ impl Stores {
     }
 }
 
-impl Observe for Stores {
+impl ReplayObserver for StoreTable {
     fn read(&mut self, op: OpId, chunks: Range<usize>, held: &[Option<ValueId>]) {
         let unwritten = chunks.zip(held).filter(|(_, held)| held.is_none());
         self.unwritten.extend(unwritten.filter_map(|(at, _)| Some((op, self.locations.at(at)?))));

@@ -9,7 +9,7 @@ use crate::program::location::Locations;
 /// Bounds what the checks allocate.
 const LIMIT: u64 = 1 << 24;
 
-/// What makes the program too large, if anything.
+/// Judges the size of a program.
 pub(crate) fn check(program: &Program) -> Option<Diagnostic> {
     let chunks = Locations::count(&program.shape);
     let accesses = program

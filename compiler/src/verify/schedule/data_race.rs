@@ -1,6 +1,6 @@
 //! `data-race`: two accesses to one location, at least one a store, with nothing that orders them.
 
-use super::happens_before::{Clock, Observe, Stamp};
+use super::happens_before::{BlockKnowledge, StepStamp, WalkObserver};
 use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic, Loc};
@@ -14,54 +14,60 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// An access, and the protocol through whose lines its move goes.
-type Access = (Stamp, Option<Protocol>);
+type StampedAccess = (StepStamp, Option<Protocol>);
 
 #[derive(Clone, Default)]
-struct Cell {
-    store: Option<Access>,
+struct LastAccesses {
+    store: Option<StampedAccess>,
     /// Reads since the store that no later read is ordered after.
-    reads: Vec<Access>,
+    reads: Vec<StampedAccess>,
     reported: bool,
 }
 
-/// What is raced for.
+/// A location of which accesses are watched.
 #[derive(Clone, Copy)]
-enum Where {
+enum RacedLocation {
     Chunk(Location),
     Slot(FifoMessage),
 }
 
-struct Race {
-    location: Where,
-    first: (Stamp, bool),
-    second: (Stamp, bool),
+struct RacingPair {
+    location: RacedLocation,
+    first: (StepStamp, bool),
+    second: (StepStamp, bool),
 }
 
 /// Watches every access.
 pub(super) struct DataRaces {
-    cells: LocationTable<Cell>,
+    cells: LocationTable<LastAccesses>,
     /// Messages that are announced.
-    slots: FxHashMap<FifoMessage, Cell>,
-    races: Vec<Race>,
+    slots: FxHashMap<FifoMessage, LastAccesses>,
+    races: Vec<RacingPair>,
 }
 
 impl DataRaces {
     pub(super) fn new(shape: &Shape) -> DataRaces {
         DataRaces {
-            cells: LocationTable::new(shape, Cell::default()),
+            cells: LocationTable::new(shape, LastAccesses::default()),
             slots: FxHashMap::default(),
             races: Vec::new(),
         }
     }
 
-    fn access(&mut self, location: Where, stores: bool, (at, through): Access, clock: &Clock) {
+    fn access(
+        &mut self,
+        location: RacedLocation,
+        stores: bool,
+        (at, through): StampedAccess,
+        clock: &BlockKnowledge,
+    ) {
         let cell = match location {
-            Where::Chunk(location) => self.cells.get_mut(location),
-            Where::Slot(message) => Some(self.slots.entry(message).or_default()),
+            RacedLocation::Chunk(location) => self.cells.get_mut(location),
+            RacedLocation::Slot(message) => Some(self.slots.entry(message).or_default()),
         };
         let Some(cell) = cell else { return };
         // Inside one move each element is read and then stored by one thread, and so it is in two through the same lines.
-        let ordered = |(earlier, lines): &Access| {
+        let ordered = |(earlier, lines): &StampedAccess| {
             let same_thread = earlier.block == at.block && through.is_some() && *lines == through;
             clock.covers(*earlier) || *earlier == at || same_thread
         };
@@ -70,7 +76,7 @@ impl DataRaces {
         let rival = if stores { store.or_else(read) } else { store };
         if let (Some(first), false) = (rival, cell.reported) {
             cell.reported = true;
-            self.races.push(Race { location, first, second: (at, stores) });
+            self.races.push(RacingPair { location, first, second: (at, stores) });
         }
         if stores {
             cell.store = Some((at, through));
@@ -81,9 +87,9 @@ impl DataRaces {
         }
     }
 
-    /// One finding for each pair of statements.
+    /// Returns one finding for each pair of statements.
     pub(super) fn findings(self, sites: &Sites<'_>) -> Vec<Diagnostic> {
-        let mut pairs: BTreeMap<(Loc, Loc), (Race, usize)> = BTreeMap::new();
+        let mut pairs: BTreeMap<(Loc, Loc), (RacingPair, usize)> = BTreeMap::new();
         for race in self.races {
             let key = (sites.loc(race.second.0), sites.loc(race.first.0));
             pairs.entry(key).and_modify(|(_, more)| *more += 1).or_insert((race, 0));
@@ -92,7 +98,7 @@ impl DataRaces {
     }
 }
 
-fn finding(loc: Loc, race: &Race, more: usize, sites: &Sites<'_>) -> Diagnostic {
+fn finding(loc: Loc, race: &RacingPair, more: usize, sites: &Sites<'_>) -> Diagnostic {
     let ((first, first_stores), (second, second_stores)) = (race.first, race.second);
     let (one, other) = (sites.place(first), sites.place(second));
     let act = |stores| if stores { "store" } else { "read" };
@@ -124,7 +130,7 @@ fn finding(loc: Loc, race: &Race, more: usize, sites: &Sites<'_>) -> Diagnostic 
 }
 
 /// The wait that is missing between two blocks' steps: in the order of the program, where that is known.
-fn missing_wait(first: Stamp, second: Stamp, sites: &Sites<'_>) -> String {
+fn missing_wait(first: StepStamp, second: StepStamp, sites: &Sites<'_>) -> String {
     let (one, other, reverse) = match (sites.op(first), sites.op(second)) {
         (Some(a), Some(b)) if a < b => (first, second, ""),
         (Some(a), Some(b)) if b < a => (second, first, ""),
@@ -139,8 +145,8 @@ fn missing_wait(first: Stamp, second: Stamp, sites: &Sites<'_>) -> String {
     )
 }
 
-impl Observe for DataRaces {
-    fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
+impl WalkObserver for DataRaces {
+    fn moved(&mut self, at: StepStamp, step: &Step, clock: &BlockKnowledge) {
         let Action::Move { sources, dests, .. } = &step.action else { return };
         let at = (at, lines(sources, dests));
         for (operands, stores) in [(sources, false), (dests, true)] {
@@ -149,9 +155,9 @@ impl Observe for DataRaces {
                     Operand::Memory(_) | Operand::Multicast(_) => operand
                         .slices()
                         .flat_map(Slice::locations)
-                        .for_each(|location| self.access(Where::Chunk(location), stores, at, clock)),
+                        .for_each(|location| self.access(RacedLocation::Chunk(location), stores, at, clock)),
                     Operand::Message(message) if message.connection.protocol == Protocol::Simple => {
-                        self.access(Where::Slot(*message), stores, at, clock);
+                        self.access(RacedLocation::Slot(*message), stores, at, clock);
                     }
                     // Read word by word as they come.
                     Operand::Message(_) => {}
@@ -161,11 +167,11 @@ impl Observe for DataRaces {
     }
 }
 
-impl fmt::Display for Where {
+impl fmt::Display for RacedLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Where::Chunk(location) => location.fmt(f),
-            Where::Slot(message) => message.fmt(f),
+            RacedLocation::Chunk(location) => location.fmt(f),
+            RacedLocation::Slot(message) => message.fmt(f),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `deadlock`: waits that no signal can meet. Waits are for known signals, so one run decides for every interleaving.
 
-use super::happens_before::{Ended, Stamp, flagged};
+use super::happens_before::{Ended, StepStamp, flagged};
 use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
@@ -9,20 +9,20 @@ use crate::schedule::{Action, Arrival, FifoMessage, Operand};
 use rustc_hash::FxHashMap;
 
 /// A wait, and the step with the signal that it waits for.
-struct Link {
-    wait: Stamp,
-    signal: Stamp,
+struct BlockedWait {
+    wait: StepStamp,
+    signal: StepStamp,
 }
 
 /// One finding for each cycle of blocks that wait for each other.
 pub(super) fn deadlock(sites: &Sites<'_>, ended: &Ended) -> Vec<Diagnostic> {
     let stuck: FxHashMap<usize, usize> = ended.stuck.iter().copied().collect();
-    let mut cycles: Vec<(Vec<Link>, u64)> = Vec::new();
+    let mut cycles: Vec<(Vec<BlockedWait>, u64)> = Vec::new();
     // For each block seen the cycle that it waits for. Every stuck block waits for a signal that a stuck block has yet
     // to give, so that following them ends in a cycle.
     let mut leads: FxHashMap<usize, usize> = FxHashMap::default();
     for &(start, _) in &ended.stuck {
-        let mut path: Vec<Link> = Vec::new();
+        let mut path: Vec<BlockedWait> = Vec::new();
         let mut begun: FxHashMap<usize, usize> = FxHashMap::default();
         let mut block = start;
         while !leads.contains_key(&block) && !begun.contains_key(&block) {
@@ -46,12 +46,12 @@ pub(super) fn deadlock(sites: &Sites<'_>, ended: &Ended) -> Vec<Diagnostic> {
     cycles.iter().map(|(cycle, behind)| finding(sites, cycle, *behind)).collect()
 }
 
-fn finding(sites: &Sites<'_>, cycle: &[Link], behind: u64) -> Diagnostic {
+fn finding(sites: &Sites<'_>, cycle: &[BlockedWait], behind: u64) -> Diagnostic {
     let names: Vec<String> = cycle.iter().map(|link| sites.place(link.wait).to_string()).collect();
     let loc = cycle.first().map(|link| sites.served(link.wait));
     let message = format!("{} wait for each other", words::list(&names));
     let mut finding = Diagnostic::new(Check::Deadlock, loc, message);
-    for Link { wait, signal } in cycle {
+    for BlockedWait { wait, signal } in cycle {
         let signal = format!("step {} of {}: {}", signal.step, sites.place(*signal), sites.what(*signal));
         finding = finding.note(format!("{} waits for {signal}", sites.name(*wait)));
     }
@@ -63,12 +63,12 @@ fn finding(sites: &Sites<'_>, cycle: &[Link], behind: u64) -> Diagnostic {
 }
 
 /// The first unmet arrival of a stuck block; its writer is then stuck before that signal.
-fn blocked_by(sites: &Sites<'_>, stuck: &FxHashMap<usize, usize>, block: usize) -> Option<Link> {
+fn blocked_by(sites: &Sites<'_>, stuck: &FxHashMap<usize, usize>, block: usize) -> Option<BlockedWait> {
     let &step = stuck.get(&block)?;
     let unmet = |place: BlockId, signal: Option<usize>| {
         let writer = sites.blocks.number(place);
         let (signal, &reached) = (signal?, stuck.get(&writer)?);
-        (signal >= reached).then_some(Stamp { block: writer as u32, step: signal as u32, phase: 0 })
+        (signal >= reached).then_some(StepStamp { block: writer as u32, step: signal as u32, phase: 0 })
     };
     let signal = match &sites.schedule.block(sites.blocks.place(block))?.steps[step].action {
         Action::Wait(arrivals) => {
@@ -79,7 +79,7 @@ fn blocked_by(sites: &Sites<'_>, stuck: &FxHashMap<usize, usize>, block: usize) 
         }
         _ => None,
     }?;
-    Some(Link { wait: Stamp { block: block as u32, step: step as u32, phase: 0 }, signal })
+    Some(BlockedWait { wait: StepStamp { block: block as u32, step: step as u32, phase: 0 }, signal })
 }
 
 /// The step of the writing block that gives the signal waited for.

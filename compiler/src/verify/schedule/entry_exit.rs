@@ -1,7 +1,7 @@
 //! `entry-exit`: a peer's buffer touched before that peer's kernel is known to have begun with an equal call, or after
 //! it may have ended.
 
-use super::happens_before::{Clock, Ended, Observe, Stamp};
+use super::happens_before::{BlockKnowledge, Ended, StepStamp, WalkObserver};
 use super::site::Sites;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::program::ids::{Rank, Slice};
@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A block's access to a peer's buffer.
 #[derive(Clone, Copy)]
-struct Touch {
-    at: Stamp,
+struct PeerAccess {
+    at: StepStamp,
     slice: Slice,
     stores: bool,
 }
@@ -20,9 +20,9 @@ struct Touch {
 pub(super) struct EntryExit<'a> {
     sites: &'a Sites<'a>,
     /// Touches of a rank that was not known to have begun.
-    early: Vec<Touch>,
+    early: Vec<PeerAccess>,
     /// For each rank and block of another rank the last touch (a block's touches are in order).
-    last: HashMap<(Rank, u32), Touch>,
+    last: HashMap<(Rank, u32), PeerAccess>,
 }
 
 impl<'a> EntryExit<'a> {
@@ -32,10 +32,10 @@ impl<'a> EntryExit<'a> {
 
     /// One finding a statement and direction, given how the walk ended.
     pub(super) fn findings(self, ended: &Ended) -> Vec<Diagnostic> {
-        let over = |touch: &Touch| {
+        let over = |touch: &PeerAccess| {
             self.sites.blocks.of_rank(touch.slice.rank).any(|block| ended.clocks[block].covers(touch.at))
         };
-        let mut late: Vec<Touch> = self.last.values().copied().filter(|touch| !over(touch)).collect();
+        let mut late: Vec<PeerAccess> = self.last.values().copied().filter(|touch| !over(touch)).collect();
         late.sort_unstable_by_key(|touch| (touch.slice.rank, touch.at.block, touch.at.step));
         let mut findings = self.group(&self.early, |touch| {
             let (place, rank) = (self.sites.place(touch.at), touch.slice.rank);
@@ -69,14 +69,14 @@ impl<'a> EntryExit<'a> {
 
     fn group(
         &self,
-        touches: &[Touch],
-        when_and_missing: impl Fn(&Touch) -> (String, String),
+        touches: &[PeerAccess],
+        when_and_missing: impl Fn(&PeerAccess) -> (String, String),
     ) -> Vec<Diagnostic> {
-        let mut groups: BTreeMap<Loc, (&Touch, u64)> = BTreeMap::new();
+        let mut groups: BTreeMap<Loc, (&PeerAccess, u64)> = BTreeMap::new();
         for touch in touches {
             groups.entry(self.sites.loc(touch.at)).and_modify(|(_, more)| *more += 1).or_insert((touch, 0));
         }
-        let describe = |(loc, (touch, more)): (Loc, (&Touch, u64))| {
+        let describe = |(loc, (touch, more)): (Loc, (&PeerAccess, u64))| {
             let (when, missing) = when_and_missing(touch);
             let (place, slice) = (self.sites.place(touch.at), touch.slice);
             let verb = if touch.stores { "stores" } else { "reads" };
@@ -94,13 +94,15 @@ impl<'a> EntryExit<'a> {
     }
 }
 
-impl Observe for EntryExit<'_> {
-    fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock) {
+impl WalkObserver for EntryExit<'_> {
+    fn moved(&mut self, at: StepStamp, step: &Step, clock: &BlockKnowledge) {
         let own = self.sites.place(at).rank;
         let Action::Move { sources, dests, .. } = &step.action else { return };
         // Slots are the communicator's, and outlive calls.
-        let reads = sources.iter().flat_map(Operand::slices).map(|slice| Touch { at, slice, stores: false });
-        let stores = dests.iter().flat_map(Operand::slices).map(|slice| Touch { at, slice, stores: true });
+        let reads =
+            sources.iter().flat_map(Operand::slices).map(|slice| PeerAccess { at, slice, stores: false });
+        let stores =
+            dests.iter().flat_map(Operand::slices).map(|slice| PeerAccess { at, slice, stores: true });
         for touch in reads.chain(stores).filter(|touch| touch.slice.rank != own) {
             if !clock.agreed.contains(touch.slice.rank) {
                 self.early.push(touch);

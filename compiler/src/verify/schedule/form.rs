@@ -16,10 +16,10 @@ use crate::verify::program::out_of_bounds::extent;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// All breaches. The other checks of stage 2 rely on there being none.
+/// Returns all breaches. The other checks of stage 2 rely on there being none.
 pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
     let scales = sites.program.ops.iter().any(|op| !op.scaling.is_none());
-    let mut form = Form { sites, scales, multicast: domain.multicast, findings: Vec::new() };
+    let mut form = FormCheck { sites, scales, multicast: domain.multicast, findings: Vec::new() };
     form.world(domain);
     if !form.findings.is_empty() {
         return form.findings;
@@ -29,7 +29,7 @@ pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
     form.fifos(&signals);
     let mut unwaited: Vec<_> = signals.into_iter().filter(|(c, _)| !waited.contains(c)).collect();
     unwaited.sort_unstable_by_key(|(counter, _)| *counter);
-    for (counter, Signals { first: (place, step), .. }) in unwaited {
+    for (counter, CounterSignals { first: (place, step), .. }) in unwaited {
         let waiter = counter.waiter;
         form.breach(place, step, format_args!("signals `{counter}`, for which {waiter} never waits"));
     }
@@ -38,12 +38,12 @@ pub(super) fn form(sites: &Sites<'_>, domain: &Domain) -> Vec<Diagnostic> {
 
 /// The signals of one counter.
 #[derive(Clone, Copy)]
-struct Signals {
+struct CounterSignals {
     count: u32,
     first: (BlockId, usize),
 }
 
-struct Form<'a> {
+struct FormCheck<'a> {
     sites: &'a Sites<'a>,
     /// Some operation scales.
     scales: bool,
@@ -52,7 +52,7 @@ struct Form<'a> {
     findings: Vec<Diagnostic>,
 }
 
-impl Form<'_> {
+impl FormCheck<'_> {
     fn finding(&mut self, message: String) {
         self.findings.push(Diagnostic::new(Check::Form, self.sites.program.name_loc, message));
     }
@@ -64,10 +64,10 @@ impl Form<'_> {
         self.findings.push(Diagnostic::new(Check::Form, self.sites.served(at), message).note(note));
     }
 
-    /// Judges every step but for what waits wait for; the signals.
-    fn steps(&mut self) -> FxHashMap<Counter, Signals> {
+    /// Judges every step but waits; returns the signals.
+    fn steps(&mut self) -> FxHashMap<Counter, CounterSignals> {
         let ops = self.sites.program.ops.len();
-        let mut signals: FxHashMap<Counter, Signals> = FxHashMap::default();
+        let mut signals: FxHashMap<Counter, CounterSignals> = FxHashMap::default();
         for (place, block) in self.sites.schedule.places() {
             for (i, step) in block.steps.iter().enumerate() {
                 if let Some(op) = step.origin.filter(|op| op.0 as usize >= ops) {
@@ -82,8 +82,9 @@ impl Form<'_> {
                     Action::Signal(counters) => {
                         for counter in counters {
                             self.counter(place, i, counter);
-                            let given =
-                                signals.entry(*counter).or_insert(Signals { count: 0, first: (place, i) });
+                            let given = signals
+                                .entry(*counter)
+                                .or_insert(CounterSignals { count: 0, first: (place, i) });
                             given.count += 1;
                             if counter.kind == CounterKind::Start && given.count > 1 {
                                 let what = format_args!("signals `{counter}` a second time in one call");
@@ -98,8 +99,8 @@ impl Form<'_> {
         signals
     }
 
-    /// Judges every wait; the counters waited for.
-    fn waits(&mut self, signals: &FxHashMap<Counter, Signals>) -> FxHashSet<Counter> {
+    /// Judges every wait; returns the counters waited for.
+    fn waits(&mut self, signals: &FxHashMap<Counter, CounterSignals>) -> FxHashSet<Counter> {
         let mut waited = FxHashSet::default();
         for (place, block) in self.sites.schedule.places() {
             for (i, step) in block.steps.iter().enumerate() {
@@ -185,8 +186,8 @@ impl Form<'_> {
         }
     }
 
-    /// What is scaled is known by operation, so where anything is, each step that carries one out has to be just that:
-    /// its sources and destinations, or messages in their places, and messages besides.
+    /// Judges a step of a program that scales. Scaling is known by operation, so each step that carries one out has to be
+    /// exactly that: its sources and destinations, or messages in their places, and further messages.
     fn scaled(&mut self, place: BlockId, at: usize, step: &Step, (sources, dests): (&[Operand], &[Operand])) {
         if !self.scales || step.transfer && sources.len() == 1 {
             return;
@@ -286,7 +287,7 @@ impl Form<'_> {
 
     /// Judges connections: numbers in order, each message stored once and read, one credit a message, FIFOs that there
     /// are, and one protocol a move.
-    fn fifos(&mut self, signals: &FxHashMap<Counter, Signals>) {
+    fn fifos(&mut self, signals: &FxHashMap<Counter, CounterSignals>) {
         let mut stored: BTreeMap<Connection, (u32, BlockId, usize)> = BTreeMap::new();
         let mut read: FxHashSet<FifoMessage> = FxHashSet::default();
         let mut reads: Vec<(BlockId, usize, FifoMessage)> = Vec::new();
@@ -348,7 +349,7 @@ impl Form<'_> {
         let mut idle: Vec<Counter> = signals.keys().filter(of_no_message).copied().collect();
         idle.sort_unstable();
         for counter in idle {
-            let Signals { first: (place, step), .. } = signals[&counter];
+            let CounterSignals { first: (place, step), .. } = signals[&counter];
             self.breach(
                 place,
                 step,
@@ -362,7 +363,7 @@ impl Form<'_> {
     }
 }
 
-/// Whether anything goes through lines of LL128.
+/// Returns true if any message goes through lines of LL128.
 fn has_lines_of_128(schedule: &Schedule) -> bool {
     schedule.places().flat_map(|(_, block)| &block.steps).any(|step| match &step.action {
         Action::Move { sources, dests, .. } => {

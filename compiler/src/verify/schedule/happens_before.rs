@@ -1,6 +1,6 @@
 //! The happens-before order of a schedule, as streaming vector clocks.
 //!
-//! Blocks are run step by step in turn, as far as their waits allow; since every wait is for one known signal, the
+//! BlockNumbers are run step by step in turn, as far as their waits allow; since every wait is for one known signal, the
 //! order that results is the same for every interleaving. A block's clock says, for each block, how many of its *phases* are
 //! known to be over (a phase ends at a `sync` or a `wait`, which all threads of the block pass together), and which
 //! ranks are known to be in the same call. O(steps x blocks).
@@ -19,9 +19,9 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// What a block knows.
+/// The knowledge of a block.
 #[derive(Clone, Debug)]
-pub(super) struct Clock {
+pub(super) struct BlockKnowledge {
     /// Phases over, by block number.
     pub(super) phases: Vec<u32>,
     /// Ranks whose kernel has begun with an equal call: their start's hash has been compared with ours, or with that
@@ -29,9 +29,9 @@ pub(super) struct Clock {
     pub(super) agreed: RankSet,
 }
 
-/// Where an access happens.
+/// A step of a block, in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct StepStamp {
     /// The block's number.
     pub(super) block: u32,
     /// The step in the block.
@@ -40,13 +40,13 @@ pub(super) struct Stamp {
     pub(super) phase: u32,
 }
 
-impl Clock {
-    /// Whether all threads' part of the access is over.
-    pub(super) fn covers(&self, stamp: Stamp) -> bool {
+impl BlockKnowledge {
+    /// Returns true if all threads' part of the access is over.
+    pub(super) fn covers(&self, stamp: StepStamp) -> bool {
         self.phases[stamp.block as usize] > stamp.phase
     }
 
-    fn join(&mut self, other: &Clock) {
+    fn join(&mut self, other: &BlockKnowledge) {
         for (known, more) in self.phases.iter_mut().zip(&other.phases) {
             *known = (*known).max(*more);
         }
@@ -54,39 +54,39 @@ impl Clock {
 }
 
 /// A check that watches the walk.
-pub(super) trait Observe {
+pub(super) trait WalkObserver {
     /// A move begins; `clock` is what its block knows.
-    fn moved(&mut self, at: Stamp, step: &Step, clock: &Clock);
+    fn moved(&mut self, at: StepStamp, step: &Step, clock: &BlockKnowledge);
     /// A wait has ended; `at` is the wait itself.
-    fn waited(&mut self, _at: Stamp, _arrivals: &[Arrival]) {}
+    fn waited(&mut self, _at: StepStamp, _arrivals: &[Arrival]) {}
     /// Signals are given.
-    fn signalled(&mut self, _at: Stamp, _counters: &[Counter], _clock: &Clock) {}
+    fn signalled(&mut self, _at: StepStamp, _counters: &[Counter], _clock: &BlockKnowledge) {}
 }
 
 /// How the walk ended.
 pub(super) struct Ended {
-    /// What each block knew at last.
-    pub(super) clocks: Vec<Clock>,
-    /// Blocks that wait for ever, and at which step.
+    /// The knowledge of each block at its end.
+    pub(super) clocks: Vec<BlockKnowledge>,
+    /// BlockNumbers that wait for ever, and at which step.
     pub(super) stuck: Vec<(usize, usize)>,
 }
 
 /// The numbering of all blocks of all ranks.
-pub(super) struct Blocks {
+pub(super) struct BlockNumbers {
     places: Vec<BlockId>,
     offsets: Vec<usize>,
 }
 
-impl Blocks {
+impl BlockNumbers {
     /// Numbers the blocks of a schedule, rank by rank.
-    pub(super) fn of(schedule: &Schedule) -> Blocks {
+    pub(super) fn of(schedule: &Schedule) -> BlockNumbers {
         let places: Vec<BlockId> = schedule.places().map(|(place, _)| place).collect();
         let offsets =
             (0..schedule.blocks.len()).map(|r| places.partition_point(|p| (p.rank.0 as usize) < r)).collect();
-        Blocks { places, offsets }
+        BlockNumbers { places, offsets }
     }
 
-    /// How many.
+    /// The number of blocks.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
@@ -108,10 +108,9 @@ impl Blocks {
     }
 }
 
-/// In which order the walk takes blocks that can go on. What is found does not depend on it, but where it is first seen
-/// does.
+/// The order in which the walk takes blocks that can go on. It does not decide what is found, only where it is seen first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Order {
+pub(super) enum WalkOrder {
     /// Each as far as it can, which is faster.
     Eager,
     /// A step each in turn, so that the accesses nearest to each other meet first: for messages.
@@ -121,13 +120,13 @@ pub(super) enum Order {
 /// Runs the schedule, which satisfies `form`, under the eyes of the observers.
 pub(super) fn walk(
     schedule: &Schedule,
-    blocks: &Blocks,
-    order: Order,
-    observers: &mut [&mut dyn Observe],
+    blocks: &BlockNumbers,
+    order: WalkOrder,
+    observers: &mut [&mut dyn WalkObserver],
 ) -> Ended {
-    let start = Clock { phases: vec![0; blocks.len()], agreed: RankSet::new(schedule.shape.ranks) };
+    let start = BlockKnowledge { phases: vec![0; blocks.len()], agreed: RankSet::new(schedule.shape.ranks) };
     let steps: Vec<&[Step]> = schedule.places().map(|(_, block)| &block.steps[..]).collect();
-    let mut walk = Walk {
+    let mut walk = ScheduleWalk {
         blocks,
         clocks: vec![start; blocks.len()],
         next: vec![0; blocks.len()],
@@ -143,7 +142,7 @@ pub(super) fn walk(
                 break;
             }
             walk.next[block] += 1;
-            if order == Order::InTurn {
+            if order == WalkOrder::InTurn {
                 walk.ready.push_back(block);
                 break;
             }
@@ -159,25 +158,25 @@ pub(super) fn flagged(operands: &[Operand]) -> impl Iterator<Item = &FifoMessage
     operands.iter().filter_map(Operand::message).filter(|m| m.connection.protocol != Protocol::Simple)
 }
 
-struct Walk<'a> {
-    blocks: &'a Blocks,
-    clocks: Vec<Clock>,
+struct ScheduleWalk<'a> {
+    blocks: &'a BlockNumbers,
+    clocks: Vec<BlockKnowledge>,
     next: Vec<usize>,
     /// For each counter what its signals publish; taken when waited for.
-    signalled: FxHashMap<Counter, Vec<Option<Rc<Clock>>>>,
-    /// Blocks waiting for a counter's next signal.
+    signalled: FxHashMap<Counter, Vec<Option<Rc<BlockKnowledge>>>>,
+    /// BlockNumbers waiting for a counter's next signal.
     sleeping: FxHashMap<Counter, usize>,
     /// Messages of each connection that carry flags and have been stored.
     stored: FxHashMap<Connection, u32>,
-    /// Blocks waiting for such a message.
+    /// BlockNumbers waiting for such a message.
     listening: FxHashMap<Connection, usize>,
     ready: VecDeque<usize>,
 }
 
-impl Walk<'_> {
+impl ScheduleWalk<'_> {
     /// Carries out one step; false if the block has to wait.
-    fn step(&mut self, block: usize, step: &Step, observers: &mut [&mut dyn Observe]) -> bool {
-        let at = Stamp {
+    fn step(&mut self, block: usize, step: &Step, observers: &mut [&mut dyn WalkObserver]) -> bool {
+        let at = StepStamp {
             block: block as u32,
             step: self.next[block] as u32,
             phase: self.clocks[block].phases[block],

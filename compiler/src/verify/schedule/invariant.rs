@@ -2,7 +2,7 @@
 //! advanced by the same number, and no start signal is outstanding: its waiter compared the hash before the starting
 //! rank's kernel could end, so that the next call may overwrite the word.
 
-use super::happens_before::{Clock, Ended, Observe, Stamp};
+use super::happens_before::{BlockKnowledge, Ended, StepStamp, WalkObserver};
 use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 /// Watches the waits for starts.
 #[derive(Default)]
 pub(super) struct Invariant {
-    starts: Vec<(Counter, Stamp)>,
+    starts: Vec<(Counter, StepStamp)>,
 }
 
-impl Observe for Invariant {
-    fn moved(&mut self, _: Stamp, _: &Step, _: &Clock) {}
+impl WalkObserver for Invariant {
+    fn moved(&mut self, _: StepStamp, _: &Step, _: &BlockKnowledge) {}
 
-    fn waited(&mut self, at: Stamp, arrivals: &[Arrival]) {
+    fn waited(&mut self, at: StepStamp, arrivals: &[Arrival]) {
         let starts = arrivals.iter().map(|a| a.counter).filter(|c| c.kind == CounterKind::Start);
         self.starts.extend(starts.map(|counter| (counter, at)));
     }

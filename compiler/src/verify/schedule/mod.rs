@@ -21,7 +21,7 @@ use data_race::DataRaces;
 use deadlock::deadlock;
 use entry_exit::EntryExit;
 use form::form;
-use happens_before::{Blocks, Order, walk};
+use happens_before::{BlockNumbers, WalkOrder, walk};
 use invariant::Invariant;
 use residency::residency;
 use site::Sites;
@@ -29,40 +29,40 @@ use slot_reuse::SlotReuse;
 use translation::Translation;
 
 /// Proves that the schedule carries out the program on the domain: no race, no deadlock, no touch of a buffer outside
-/// its rank's call, counters in step for the next call. All findings. O(steps x blocks).
+/// its rank's call, and counters in step for the next call. Otherwise returns all findings. O(steps x blocks).
 pub fn schedule(
     schedule: Schedule,
     program: &Program,
     domain: &Domain,
 ) -> Result<Verified<Schedule>, Vec<Diagnostic>> {
-    let blocks = Blocks::of(&schedule);
+    let blocks = BlockNumbers::of(&schedule);
     let sites = Sites { schedule: &schedule, program, blocks: &blocks };
     let mut findings = form(&sites, domain);
     if !findings.is_empty() {
         return Err(finished(findings, program));
     }
     findings.extend(residency(&sites, domain));
-    if !interleavings(&sites, Order::Eager).is_empty() {
-        findings.extend(interleavings(&sites, Order::InTurn));
+    if !interleavings(&sites, WalkOrder::Eager).is_empty() {
+        findings.extend(interleavings(&sites, WalkOrder::InTurn));
     }
     if findings.is_empty() { Ok(Verified::by_check(schedule)) } else { Err(finished(findings, program)) }
 }
 
-/// What keeps a schedule from being one computation, whatever its program is: races and deadlocks, or a form in which
+/// Finds what keeps a schedule from being one computation, whatever its program is: races and deadlocks, or a form in which
 /// neither is known.
 pub(crate) fn unordered(schedule: &Schedule, program: &Program, domain: &Domain) -> Vec<Diagnostic> {
-    let blocks = Blocks::of(schedule);
+    let blocks = BlockNumbers::of(schedule);
     let sites = Sites { schedule, program, blocks: &blocks };
     let mut findings = form(&sites, domain);
     if findings.is_empty() {
-        findings = interleavings(&sites, Order::InTurn);
+        findings = interleavings(&sites, WalkOrder::InTurn);
         findings.retain(|finding| matches!(finding.check, Check::DataRace | Check::Deadlock));
     }
     finished(findings, program)
 }
 
 /// The checks that need the happens-before order.
-fn interleavings(sites: &Sites<'_>, order: Order) -> Vec<Diagnostic> {
+fn interleavings(sites: &Sites<'_>, order: WalkOrder) -> Vec<Diagnostic> {
     let Sites { schedule, program, blocks } = *sites;
     let mut races = DataRaces::new(&schedule.shape);
     let mut entry_exit = EntryExit::new(sites);
@@ -90,7 +90,7 @@ fn interleavings(sites: &Sites<'_>, order: Order) -> Vec<Diagnostic> {
     findings
 }
 
-/// In source order, each with the world size.
+/// The findings in source order, each with the world size.
 fn finished(mut findings: Vec<Diagnostic>, program: &Program) -> Vec<Diagnostic> {
     in_source_order(&mut findings);
     let context = program.context();

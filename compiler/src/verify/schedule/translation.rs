@@ -1,7 +1,7 @@
 //! `translation`: the schedule does not compute its program. Its moves are replayed over the same values, in an order
 //! that the waits allow; without races every such order gives the same.
 
-use super::happens_before::{Clock, Observe, Stamp};
+use super::happens_before::{BlockKnowledge, StepStamp, WalkObserver};
 use super::site::Sites;
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic, Loc};
@@ -11,7 +11,7 @@ use crate::program::kind::Contribution;
 use crate::program::location::LocationTable;
 use crate::schedule::{Action, FifoMessage, Operand, Step};
 use crate::values::replay::final_state;
-use crate::values::{Node, State, ValueId, Values};
+use crate::values::{ChunkValues, ValueId, ValueNode, Values};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ const SHOWN: u64 = 8;
 /// Replays the schedule.
 pub(super) struct Translation {
     values: Values,
-    state: State,
-    stored: LocationTable<Option<Stamp>>,
+    state: ChunkValues,
+    stored: LocationTable<Option<StepStamp>>,
     /// The position of what lies in each chunk of scratch; as a step has it that stored there.
     positions: FxHashMap<Location, u32>,
-    /// What messages hold, and its position.
+    /// The value that each message holds, and its position.
     messages: FxHashMap<FifoMessage, (ValueId, u32)>,
     chunks: u32,
     divisible: bool,
@@ -34,7 +34,7 @@ pub(super) struct Translation {
 impl Translation {
     pub(super) fn new(program: &Program) -> Translation {
         let values = Values::new(&program.shape);
-        let state = State::initial(&program.shape, &values);
+        let state = ChunkValues::initial(&program.shape, &values);
         Translation {
             values,
             state,
@@ -50,7 +50,7 @@ impl Translation {
     pub(super) fn findings(mut self, sites: &Sites<'_>) -> Vec<Diagnostic> {
         let program = sites.program;
         let wanted = final_state(program, &mut self.values);
-        let mut groups: BTreeMap<Loc, (Location, Option<Stamp>, u64)> = BTreeMap::new();
+        let mut groups: BTreeMap<Loc, (Location, Option<StepStamp>, u64)> = BTreeMap::new();
         for (rank, chunk) in program.shape.outputs() {
             let at = program.shape.output_location(rank, chunk);
             if wanted.read(at) == self.state.read(at) {
@@ -60,7 +60,7 @@ impl Translation {
             let loc = stored.map_or(program.name_loc, |stamp| sites.loc(stamp));
             groups.entry(loc).and_modify(|(_, _, more)| *more += 1).or_insert((at, stored, 0));
         }
-        let describe = |(loc, (at, stored, more)): (Loc, (Location, Option<Stamp>, u64))| {
+        let describe = |(loc, (at, stored, more)): (Loc, (Location, Option<StepStamp>, u64))| {
             let (is, should) = (self.state.read(at), wanted.read(at));
             let message = format!(
                 "the schedule leaves {} in {at}, the program {}",
@@ -86,8 +86,8 @@ impl Translation {
 }
 
 impl Translation {
-    /// What a move of chunks at `position` reads of an operand's chunk, rank by rank; a slot or a chunk of scratch that
-    /// holds one of another size is unknown.
+    /// Adds the values that a move of chunks at `position` reads of an operand's chunk, rank by rank. A slot or chunk of
+    /// scratch that holds a chunk of another size is unknown.
     fn read(&self, source: &Operand, offset: u32, position: u32, terms: &mut Vec<ValueId>) {
         if let Operand::Message(message) = source {
             let held = self.messages.get(message).filter(|(_, held)| self.divisible || *held == position);
@@ -107,21 +107,21 @@ fn held(values: &Values, value: Option<ValueId>) -> String {
     let Some(value) = value else { return "nothing".to_owned() };
     match (values.count(value), values.node(value)) {
         (0, _) => "what was read from a chunk that held nothing".to_owned(),
-        (1..=SHOWN, Node::Sum(terms)) => {
+        (1..=SHOWN, ValueNode::Sum(terms)) => {
             let term = |term: ValueId| match values.node(term) {
-                Node::Sum(_) => format!("({})", held(values, Some(term))),
+                ValueNode::Sum(_) => format!("({})", held(values, Some(term))),
                 _ => held(values, Some(term)),
             };
             terms.iter().map(term).collect::<Vec<_>>().join(" + ")
         }
-        (_, Node::Leaf(leaf)) => leaf.to_string(),
+        (_, ValueNode::Leaf(leaf)) => leaf.to_string(),
         (n, _) => format!("a combination of {n} inputs"),
     }
 }
 
 /// In what one value differs from the one that it should be.
 fn difference(values: &Values, is: ValueId, should: ValueId) -> Option<String> {
-    let single = |value| !matches!(values.node(value), Node::Sum(_));
+    let single = |value| !matches!(values.node(value), ValueNode::Sum(_));
     if single(is) && single(should) || [is, should].contains(&values.unknown()) {
         return None;
     }
@@ -142,8 +142,8 @@ fn difference(values: &Values, is: ValueId, should: ValueId) -> Option<String> {
     })
 }
 
-impl Observe for Translation {
-    fn moved(&mut self, at: Stamp, step: &Step, _: &Clock) {
+impl WalkObserver for Translation {
+    fn moved(&mut self, at: StepStamp, step: &Step, _: &BlockKnowledge) {
         let Action::Move { sources, dests, position } = &step.action else { return };
         for offset in 0..sources.first().map_or(0, Operand::len) {
             let position = (position + offset) % self.chunks;

@@ -1,6 +1,6 @@
 //! Tasks to tasks that are steps of a file: each with at most one message in and one out, of at most two sources.
 
-use crate::lower::{End, Task, Tasks};
+use crate::lower::{Task, TaskEnd, Tasks};
 use crate::program::Program;
 use crate::program::ids::{Buffer, Rank, Slice};
 use rustc_hash::FxHashSet;
@@ -40,20 +40,20 @@ impl Dividing<'_> {
         Slice { buffer: Buffer::Scratch, rank, start: *used - 1, len: 1 }
     }
 
-    fn is_cut(&self, end: &End) -> bool {
-        matches!(end, End::Message(message) if self.cut.contains(message))
+    fn is_cut(&self, end: &TaskEnd) -> bool {
+        matches!(end, TaskEnd::Message(message) if self.cut.contains(message))
     }
 
-    fn step(&mut self, task: &Task, sources: SmallVec<[End; 2]>, dests: SmallVec<[End; 2]>) {
+    fn step(&mut self, task: &Task, sources: SmallVec<[TaskEnd; 2]>, dests: SmallVec<[TaskEnd; 2]>) {
         let number = self.narrow.tasks.list.len() as u32;
         let step = Task { sources, dests, ..task.clone() };
         for end in &step.sources {
-            if let End::Message(message) = end {
+            if let TaskEnd::Message(message) = end {
                 self.narrow.tasks.messages[*message as usize].reader = number;
             }
         }
         for end in &step.dests {
-            if let End::Message(message) = end {
+            if let TaskEnd::Message(message) = end {
                 self.narrow.tasks.messages[*message as usize].writer = number;
             }
         }
@@ -64,20 +64,20 @@ impl Dividing<'_> {
         let (mut kept, mut sent) = (Vec::new(), Vec::new());
         for end in &task.dests {
             match end {
-                End::Memory(slice) => kept.push(*slice),
+                TaskEnd::Memory(slice) => kept.push(*slice),
                 other => sent.push(*other),
             }
         }
         match task.sources[..] {
-            [End::Memory(source)] => self.hand_out(task, source, &kept, &sent),
+            [TaskEnd::Memory(source)] => self.hand_out(task, source, &kept, &sent),
             [received] => {
                 let (first, kept) =
                     kept.split_first().map_or((None, &[][..]), |(first, kept)| (Some(*first), kept));
                 self.received(task, smallvec![received], first, kept, &sent);
             }
-            [End::Memory(own), received @ End::Message(_)]
-            | [received @ End::Message(_), End::Memory(own)] => {
-                let both = smallvec![End::Memory(own), received];
+            [TaskEnd::Memory(own), received @ TaskEnd::Message(_)]
+            | [received @ TaskEnd::Message(_), TaskEnd::Memory(own)] => {
+                let both = smallvec![TaskEnd::Memory(own), received];
                 match (&kept[..], &sent[..]) {
                     ([], [only]) if !self.is_cut(only) => self.step(task, both, smallvec![*only]),
                     ([], _) => self.received(task, both, None, &[], &sent),
@@ -93,53 +93,53 @@ impl Dividing<'_> {
     fn received(
         &mut self,
         task: &Task,
-        sources: SmallVec<[End; 2]>,
+        sources: SmallVec<[TaskEnd; 2]>,
         first: Option<Slice>,
         kept: &[Slice],
-        sent: &[End],
+        sent: &[TaskEnd],
     ) {
         let base = first.unwrap_or_else(|| self.spare(task.executor));
         let mut rest = sent.to_vec();
         let on = rest.iter().position(|end| !self.is_cut(end)).map(|at| rest.remove(at));
-        let dests = std::iter::once(End::Memory(base)).chain(on).collect();
+        let dests = std::iter::once(TaskEnd::Memory(base)).chain(on).collect();
         self.step(task, sources, dests);
         self.hand_out(task, base, kept, &rest);
     }
 
     /// Copies and sends a chunk.
-    fn hand_out(&mut self, task: &Task, source: Slice, kept: &[Slice], sent: &[End]) {
+    fn hand_out(&mut self, task: &Task, source: Slice, kept: &[Slice], sent: &[TaskEnd]) {
         for &end in sent {
-            self.step(task, smallvec![End::Memory(source)], smallvec![end]);
+            self.step(task, smallvec![TaskEnd::Memory(source)], smallvec![end]);
         }
         for &dest in kept.iter().filter(|dest| **dest != source) {
-            self.step(task, smallvec![End::Memory(source)], smallvec![End::Memory(dest)]);
+            self.step(task, smallvec![TaskEnd::Memory(source)], smallvec![TaskEnd::Memory(dest)]);
         }
     }
 
     /// Sources that no single step combines: what is received waits in spare chunks, so that all peers send at once, and
     /// one after the other is combined with the first.
-    fn combine(&mut self, task: &Task, kept: &[Slice], sent: &[End]) {
+    fn combine(&mut self, task: &Task, kept: &[Slice], sent: &[TaskEnd]) {
         let rank = task.executor;
         self.narrow.split |= task.sources.len() > 2;
         let mut sources = task.sources.clone();
         let dest = kept.first().copied();
         if let ([_, second], Some(dest)) = (&sources[..], dest)
-            && *second == End::Memory(dest)
+            && *second == TaskEnd::Memory(dest)
         {
             sources.reverse();
         }
         let first = sources[0];
-        let later = |slice: Slice| sources[1..].contains(&End::Memory(slice));
+        let later = |slice: Slice| sources[1..].contains(&TaskEnd::Memory(slice));
         let sum = dest.filter(|dest| !later(*dest)).unwrap_or_else(|| self.spare(rank));
-        if first != End::Memory(sum) {
-            self.step(task, smallvec![first], smallvec![End::Memory(sum)]);
+        if first != TaskEnd::Memory(sum) {
+            self.step(task, smallvec![first], smallvec![TaskEnd::Memory(sum)]);
         }
         let two = sources.len() == 2;
         let mut waiting = Vec::new();
         for source in &sources[1..] {
             waiting.push(match source {
-                End::Message(_) if !two => {
-                    let spare = End::Memory(self.spare(rank));
+                TaskEnd::Message(_) if !two => {
+                    let spare = TaskEnd::Memory(self.spare(rank));
                     self.step(task, smallvec![*source], smallvec![spare]);
                     spare
                 }
@@ -149,13 +149,15 @@ impl Dividing<'_> {
         for source in waiting {
             match dest {
                 // The last source, if it is where the sum is due.
-                Some(dest) if source == End::Memory(dest) && sources.last() == Some(&source) => {
-                    let sum = End::Memory(sum);
+                Some(dest) if source == TaskEnd::Memory(dest) && sources.last() == Some(&source) => {
+                    let sum = TaskEnd::Memory(sum);
                     self.step(task, smallvec![source, sum], smallvec![source]);
                     self.hand_out(task, dest, kept, sent);
                     return;
                 }
-                _ => self.step(task, smallvec![End::Memory(sum), source], smallvec![End::Memory(sum)]),
+                _ => {
+                    self.step(task, smallvec![TaskEnd::Memory(sum), source], smallvec![TaskEnd::Memory(sum)])
+                }
             }
         }
         self.hand_out(task, sum, kept, sent);

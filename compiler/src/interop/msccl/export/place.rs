@@ -1,7 +1,7 @@
 //! A thread block for each step, under the rules of files: a block has at most one peer to send to and one to receive from,
 //! and a connection belongs to one block at each end and to one channel.
 
-use crate::lower::{End, Task, Tasks};
+use crate::lower::{Task, TaskEnd, Tasks};
 use crate::program::Program;
 use crate::program::ids::Rank;
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ pub(super) struct Placed {
 
 /// The message that a task reads, and the one that it stores.
 pub(super) fn ends(task: &Task) -> (Option<u32>, Option<u32>) {
-    let message = |ends: &[End]| {
-        ends.iter().find_map(|end| if let End::Message(message) = end { Some(*message) } else { None })
+    let message = |ends: &[TaskEnd]| {
+        ends.iter().find_map(|end| if let TaskEnd::Message(message) = end { Some(*message) } else { None })
     };
     (message(&task.sources), message(&task.dests))
 }

@@ -4,7 +4,7 @@ use super::narrow::Narrow;
 use super::place::Placed;
 use crate::diagnostic::Loc;
 use crate::interop::msccl::document::{Block, Chunks, Gpu, Step, StepKind};
-use crate::lower::{End, Task};
+use crate::lower::{Task, TaskEnd};
 use crate::program::Program;
 use crate::program::ids::{Buffer, Slice};
 use crate::program::kind::Kind;
@@ -92,12 +92,12 @@ fn nop(after: (u32, u32)) -> Step {
 }
 
 fn step(program: &Program, task: &Task) -> Step {
-    let memory = |ends: &[End]| -> Vec<Slice> {
-        let slice = |end: &End| if let End::Memory(slice) = end { Some(*slice) } else { None };
+    let memory = |ends: &[TaskEnd]| -> Vec<Slice> {
+        let slice = |end: &TaskEnd| if let TaskEnd::Memory(slice) = end { Some(*slice) } else { None };
         ends.iter().filter_map(slice).collect()
     };
-    let receives = task.sources.iter().any(|end| matches!(end, End::Message(_)));
-    let sends = task.dests.iter().any(|end| matches!(end, End::Message(_)));
+    let receives = task.sources.iter().any(|end| matches!(end, TaskEnd::Message(_)));
+    let sends = task.dests.iter().any(|end| matches!(end, TaskEnd::Message(_)));
     let (sources, dests) = (memory(&task.sources), memory(&task.dests));
     let (mut source, dest) = (sources.first().copied(), dests.first().copied());
     let kind = match (receives, sends, source.is_some(), dest.is_some()) {
