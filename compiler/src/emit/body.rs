@@ -3,11 +3,9 @@
 use super::doubt::Doubt;
 use super::movement::movement;
 use super::tables::{Tables, constant, dispatch};
+use super::terms::{braced, c_protocol, indented, scalings, thread_of};
 use super::{Line, Steps, c_name, entry};
-use crate::kernel::{
-    Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Loop, Operand, Origin, Series,
-};
-use crate::options::Protocol;
+use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Loop, Operand, Origin};
 use crate::program::Scaling;
 use crate::program::dtype::RedOp;
 use crate::program::ids::BlockId;
@@ -245,23 +243,6 @@ fn open(links: &Links, (threads, instances): (u32, u32), tables: &mut Tables) ->
     )
 }
 
-/// The protocol's name in device code.
-pub(super) fn c_protocol(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Simple => "SIMPLE",
-        Protocol::Ll => "LL",
-        Protocol::Ll128 => "LL128",
-    }
-}
-
-/// The thread that a link is of, as a C expression.
-pub(super) fn thread_of(link: Series, threads: u32) -> String {
-    match link.by {
-        0 => (link.start as u32 % threads).to_string(),
-        _ => format!("({link}) % THREADS"),
-    }
-}
-
 /// What each step of a class's blocks is, in the program's terms. A wait is named by the statement of the next move.
 pub(super) fn names(kernel: &Kernel, class: &Class) -> Vec<String> {
     let mut ahead: Option<&str> = None;
@@ -341,31 +322,6 @@ fn comment(kernel: &Kernel, class: &Class, step: &KernelStep) -> String {
     }
 }
 
-/// Every way in which a step scales, in the order of first use.
-fn scalings(kernel: &Kernel) -> Vec<&Scaling> {
-    let mut known: Vec<&Scaling> = Vec::new();
-    for step in kernel.classes.iter().flat_map(|class| &class.steps) {
-        if let KernelAction::Move { scaling, .. } = &step.action
-            && !scaling.is_none()
-            && !known.contains(&scaling)
-        {
-            known.push(scaling);
-        }
-    }
-    known
-}
-
-/// The operator of a step that scales so.
-pub(super) fn operator(kernel: &Kernel, scaling: &Scaling) -> String {
-    if scaling.is_none() {
-        return "Op".to_owned();
-    }
-    match scalings(kernel).iter().position(|known| *known == scaling) {
-        Some(number) => format!("Scaled{number}"),
-        None => "Op".to_owned(),
-    }
-}
-
 /// The operators of the steps that scale.
 fn scaled_operators(kernel: &Kernel) -> String {
     let define = |(number, scaling): (usize, &&Scaling)| {
@@ -424,13 +380,4 @@ fn wait(kernel: &Kernel, class: &Class, (at, doubt): (&At, Doubt), runs: &[LinkR
             if doubt.possible { code } else { braced(&format!("bool failed = false;\n{code}")) }
         }
     }
-}
-
-/// Statements as one.
-pub(super) fn braced(code: &str) -> String {
-    format!("{{\n{}}}\n", indented(code, 1))
-}
-
-fn indented(code: &str, levels: usize) -> String {
-    code.lines().map(|line| format!("{}{line}\n", "  ".repeat(levels))).collect()
 }

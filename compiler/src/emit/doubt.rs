@@ -2,7 +2,7 @@
 //! together. Lines are waited for within a move, by each thread for itself: from there to where the block meets next,
 //! some threads may have `failed`, and move and signal nothing.
 
-use super::body::braced;
+use super::terms::braced;
 use crate::kernel::{Class, Kernel, KernelAction, KernelStep, Operand};
 use crate::options::Protocol;
 

@@ -4,6 +4,7 @@ mod body;
 mod doubt;
 mod movement;
 mod tables;
+mod terms;
 
 use crate::kernel::Kernel;
 use crate::program::dtype::{DType, RedOp};

@@ -1,8 +1,8 @@
 //! The code of a move: through memory and announced slots, or through lines with flags.
 
-use super::body::{c_protocol, operator, thread_of};
 use super::doubt::Doubt;
 use super::tables::Tables;
+use super::terms::{c_protocol, operator, thread_of};
 use crate::kernel::{Formula, Kernel, KernelAction, KernelStep, Operand, Series};
 use crate::options::Protocol;
 use crate::program::Scaling;

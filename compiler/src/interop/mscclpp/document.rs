@@ -1,5 +1,6 @@
 //! Text to a plan as it stands in the file: what every object says, each by itself.
 
+use super::channel::{BUFFERS, Channel, MOST_CHUNKS};
 use super::ops::{Op, Ops};
 use super::reader::{Fields, Number, Reader, parse};
 use crate::diagnostic::{Check, Diagnostic, Loc};
@@ -9,8 +10,6 @@ use crate::program::ids::Buffer;
 use crate::program::kind::Kind;
 use crate::schedule::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
 
-/// Chunks of one buffer.
-pub(super) const MOST_CHUNKS: u64 = 1 << 16;
 /// Channels, remote buffers and semaphores of a GPU.
 const MOST_HANDLES: u64 = 1 << 16;
 
@@ -55,27 +54,6 @@ pub(super) struct Remote {
     pub(super) rank: u32,
     pub(super) buffer: Buffer,
 }
-
-/// A sort of channel. What ops name is numbered by sort.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Channel {
-    Memory,
-    Port,
-    Switch,
-}
-
-impl Channel {
-    pub(super) const ALL: [(&'static str, Channel); 3] =
-        [("memory", Channel::Memory), ("port", Channel::Port), ("switch", Channel::Switch)];
-
-    pub(super) fn name(self) -> &'static str {
-        Channel::ALL[self as usize].0
-    }
-}
-
-/// The names of buffers.
-pub(super) const BUFFERS: [(&str, Buffer); 3] =
-    [("i", Buffer::Input), ("o", Buffer::Output), ("s", Buffer::Scratch)];
 
 #[derive(Debug)]
 pub(super) struct Block {

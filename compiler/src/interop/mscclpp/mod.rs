@@ -30,6 +30,7 @@
 //! Not carried out, and said so: what `test` and `custom` collectives compute, `reuse_resources` with scratch, packets in a
 //! pipeline, pipelines of different units, counters that are used in a pipeline and outside of it, `glre`.
 
+mod channel;
 mod document;
 mod export;
 mod judge;

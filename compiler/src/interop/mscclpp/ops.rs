@@ -1,6 +1,6 @@
 //! Operations as they stand in the file.
 
-use super::document::{BUFFERS, Channel, MOST_CHUNKS};
+use super::channel::{BUFFERS, Channel, MOST_CHUNKS};
 use super::reader::{Fields, Number, Reader};
 use crate::diagnostic::{Check, Loc};
 use crate::program::dtype::RedOp;

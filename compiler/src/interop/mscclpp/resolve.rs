@@ -1,7 +1,8 @@
 //! A file to acts of thread blocks on chunks and counters: what ops name by position is looked up, ranges are split into
 //! chunks, barriers into arriving and leaving.
 
-use super::document::{Channel, Document, Gpu, MOST_CHUNKS};
+use super::channel::{Channel, MOST_CHUNKS};
+use super::document::{Document, Gpu};
 use super::ops::{Base, Form, Op, Ref, Sort};
 use super::plan::{Act, At, Chunk, Counter, End, Plan, Tick, What};
 use crate::diagnostic::{Check, Diagnostic, Loc};

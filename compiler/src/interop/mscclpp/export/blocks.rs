@@ -1,7 +1,7 @@
 //! Blocks as lists of the format's operations, on chunks and counters of the schedule. Signals are numbered, and every wait
 //! says which ones it takes.
 
-use super::limits::{MOST_CHANNELS_OF_OP, MOST_SEMAPHORES_OF_OP};
+use super::most::{MOST_CHANNELS_OF_OP, MOST_SEMAPHORES_OF_OP};
 use super::moves::{Piece, pieces};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::finding;

@@ -1,5 +1,6 @@
-//! What MSCCL++'s executor has room for.
+//! Refuses plans that are larger than MSCCL++'s executor takes.
 
+use super::most::{MOST_CHANNELS, MOST_OPS};
 use super::parts::Parts;
 use super::wires::Wires;
 use crate::diagnostic::{Check, Diagnostic};
@@ -7,17 +8,6 @@ use crate::interop::finding;
 use crate::program::Program;
 use crate::program::kind::Shape;
 use crate::schedule::domain::LARGEST_BLOCK_CAP;
-
-/// Operations of a thread block.
-pub(super) const MOST_OPS: usize = 64;
-/// Channels of each sort, and remote buffers, of a thread block.
-const MOST_CHANNELS: usize = 16;
-/// Channels of an operation.
-pub(super) const MOST_CHANNELS_OF_OP: usize = 8;
-/// Semaphores of an operation.
-pub(super) const MOST_SEMAPHORES_OF_OP: usize = 16;
-/// Sources, and destinations, of an operation.
-pub(super) const MOST_ENDS: usize = 10;
 
 /// The largest message in bytes, such that every offset into a buffer fits in 32 bits.
 pub(super) fn largest(shape: &Shape, scratch: u32) -> u64 {

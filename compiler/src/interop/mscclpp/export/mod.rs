@@ -21,6 +21,7 @@
 
 mod blocks;
 mod limits;
+mod most;
 mod moves;
 mod parts;
 mod text;

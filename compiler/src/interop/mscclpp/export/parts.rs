@@ -2,7 +2,7 @@
 //! the one before it has ended.
 
 use super::blocks::{Blocks, Item, Sort, Tick, Wire};
-use super::limits::MOST_OPS;
+use super::most::MOST_OPS;
 use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use rustc_hash::FxHashMap;
 
