@@ -1,7 +1,7 @@
 //! When calls did what by the virtual clock, in the program's terms: steps of the schedule instead of lines.
 
 use crate::kernel::Loaded;
-use quadrille_compiler::emit::Steps;
+use quadrille_compiler::emit::StepsAt;
 use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
 use quadrille_vgpu::{LinkUse, Message, Picoseconds, SourceLine, Timing};
 use std::ffi::OsStr;
@@ -86,7 +86,7 @@ struct Loops {
 impl Loops {
     /// Which of the steps at a place is the next one: the first that comes after the last step, or where there is none, as
     /// in another tile, the first one.
-    fn step(&mut self, at: Steps) -> u32 {
+    fn step(&mut self, at: StepsAt) -> u32 {
         let after = self.last.and_then(|last| at.indices().find(|&step| step > last));
         let step = after.or(at.indices().next()).unwrap_or(at.first);
         self.last = Some(step);

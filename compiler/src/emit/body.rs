@@ -4,8 +4,11 @@ use super::doubt::Doubt;
 use super::movement::movement;
 use super::tables::{Tables, constant, dispatch};
 use super::terms::{braced, c_protocol, indented, scalings, thread_of};
-use super::{Line, Steps, c_name, entry};
-use crate::kernel::{Class, End, Kernel, KernelAction, KernelStep, LinkRun, Links, Loop, Operand, Origin};
+use super::{Line, StepsAt, c_name, entry};
+use crate::kernel::{
+    BlockClass, ClassLinks, Kernel, KernelAction, KernelLoop, KernelOperand, KernelStep, LinkEnd, LinkRun,
+    StepOrigin,
+};
 use crate::program::Scaling;
 use crate::program::dtype::RedOp;
 use crate::program::ids::BlockId;
@@ -35,7 +38,7 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
         kernel.shape.ranks,
         namespace(kernel),
     ));
-    let most_links = kernel.classes.iter().map(Class::link_count).max().unwrap_or(0).max(1);
+    let most_links = kernel.classes.iter().map(BlockClass::link_count).max().unwrap_or(0).max(1);
     text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
     let who = match (kernel.one_launch, kernel.instances) {
         (false, _) => "alone",
@@ -67,7 +70,7 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
         text.push_str(&format!("{indent}// {}\n", blocks_of(class)));
         let mut at = first_line + text.lines().count() as u32;
         for Part { steps, what, code } in branch {
-            let steps = steps.map(|steps| Steps { class: i as u32, ..steps });
+            let steps = steps.map(|steps| StepsAt { class: i as u32, ..steps });
             lines.push(Line { line: at, what: what.clone(), steps });
             for line in code.lines() {
                 at += 1;
@@ -82,7 +85,7 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
 }
 
 /// Which blocks a class has; of many the first and the last.
-fn blocks_of(class: &Class) -> String {
+fn blocks_of(class: &BlockClass) -> String {
     let names = |members: &[BlockId]| members.iter().map(BlockId::to_string).collect::<Vec<_>>().join(" ");
     match class.members.as_slice() {
         [first, second, .., last] if class.members.len() > 8 => {
@@ -137,14 +140,14 @@ fn tiles(kernel: &Kernel) -> String {
 /// A step's code, or what stands around the steps.
 struct Part {
     /// Which steps of the schedule; the class is not known yet.
-    steps: Option<Steps>,
+    steps: Option<StepsAt>,
     /// What they are, in the program's terms.
     what: String,
     code: String,
 }
 
 /// The code of a class.
-fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
+fn branch(kernel: &Kernel, class: &BlockClass, tables: &mut Tables) -> Vec<Part> {
     let around = |code: String| Part { steps: None, what: String::new(), code };
     let mut parts = Vec::new();
     if !class.links.is_empty() {
@@ -168,13 +171,13 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
         let within = class.loop_at(index as u32);
         let begins = within.filter(|within| within.first as usize == index);
         let indent = usize::from(kernel.tile.is_some());
-        if let Some(Loop { times, .. }) = begins {
+        if let Some(KernelLoop { times, .. }) = begins {
             let head = format!("#pragma unroll 1\nfor (int I = 0; I < {times}; ++I) {{\n");
             parts.push(around(indented(&head, indent)));
         }
         let steps = match within {
-            Some(within) => Steps { class: 0, first: done, stride: within.count, times: within.times },
-            None => Steps { class: 0, first: done, stride: 1, times: 1 },
+            Some(within) => StepsAt { class: 0, first: done, stride: within.count, times: within.times },
+            None => StepsAt { class: 0, first: done, stride: 1, times: 1 },
         };
         let at =
             At { number: steps.expression(), last: steps.times == 1 && done as usize + 1 == names.len() };
@@ -201,23 +204,22 @@ fn branch(kernel: &Kernel, class: &Class, tables: &mut Tables) -> Vec<Part> {
 }
 
 /// Whether all threads meet before any of them looks where a FIFO of others is: at a first wait, or in comparing calls.
-fn meets_first(class: &Class) -> bool {
+fn meets_first(class: &BlockClass) -> bool {
     match class.steps.first().map(|step| &step.action) {
         Some(KernelAction::Wait(_)) => class.steps.len() > 1 || !class.loops.is_empty(),
         Some(KernelAction::Move { sources, dests, .. }) => {
-            let first =
-                |operand: &Operand| matches!(operand, Operand::Message { number, .. } if number.is_zero());
-            let stores = |operand: &Operand| matches!(operand, Operand::Message { .. });
+            let first = |operand: &KernelOperand| matches!(operand, KernelOperand::Message { number, .. } if number.is_zero());
+            let stores = |operand: &KernelOperand| matches!(operand, KernelOperand::Message { .. });
             sources.iter().any(first) && !dests.iter().any(stores)
         }
         _ => false,
     }
 }
 
-fn open(links: &Links, (threads, instances): (u32, u32), tables: &mut Tables) -> String {
+fn open(links: &ClassLinks, (threads, instances): (u32, u32), tables: &mut Tables) -> String {
     let way = match links.end {
-        End::Writer => "to",
-        End::Waiter => "from",
+        LinkEnd::Writer => "to",
+        LinkEnd::Waiter => "from",
     };
     let function = match links.kind {
         CounterKind::Start => format!("start_{way}<C>"),
@@ -244,7 +246,7 @@ fn open(links: &Links, (threads, instances): (u32, u32), tables: &mut Tables) ->
 }
 
 /// What each step of a class's blocks is, in the program's terms. A wait is named by the statement of the next move.
-pub(super) fn names(kernel: &Kernel, class: &Class) -> Vec<String> {
+pub(super) fn names(kernel: &Kernel, class: &BlockClass) -> Vec<String> {
     let mut ahead: Option<&str> = None;
     let order = class.order().unwrap_or_default();
     let names = order.into_iter().rev().map(|(step, i)| {
@@ -274,7 +276,7 @@ struct At {
 
 fn code(
     kernel: &Kernel,
-    class: &Class,
+    class: &BlockClass,
     (at, step, doubt): (&At, &KernelStep, Doubt),
     tables: &mut Tables,
 ) -> String {
@@ -305,12 +307,12 @@ fn code(
 }
 
 /// The statement of a move, and for which iterations of the program it is done.
-fn comment(kernel: &Kernel, class: &Class, step: &KernelStep) -> String {
+fn comment(kernel: &Kernel, class: &BlockClass, step: &KernelStep) -> String {
     let first = step.origins.first();
     let statement = first.and_then(|origin| origin.statement);
     let statement = statement.map_or("a move", |id| kernel.statements[id.0 as usize].as_str());
     let [first, last] =
-        [first, step.origins.last()].map(|origin| origin.map_or("", |origin: &Origin| &origin.iteration));
+        [first, step.origins.last()].map(|origin| origin.map_or("", |origin: &StepOrigin| &origin.iteration));
     let iterations = match (first, last) {
         ("", _) => return statement.to_owned(),
         (first, last) if first == last => first.to_owned(),
@@ -350,7 +352,7 @@ fn per_tile(kernel: &Kernel) -> (&'static str, &'static str) {
     }
 }
 
-fn wait(kernel: &Kernel, class: &Class, (at, doubt): (&At, Doubt), runs: &[LinkRun]) -> String {
+fn wait(kernel: &Kernel, class: &BlockClass, (at, doubt): (&At, Doubt), runs: &[LinkRun]) -> String {
     let (once, tile) = per_tile(kernel);
     let step = &at.number;
     let poll = |run: &LinkRun| {

@@ -3,7 +3,7 @@
 //! some threads may have `failed`, and move and signal nothing.
 
 use super::terms::braced;
-use crate::kernel::{Class, Kernel, KernelAction, KernelStep, Operand};
+use crate::kernel::{BlockClass, Kernel, KernelAction, KernelOperand, KernelStep};
 use crate::options::Protocol;
 
 /// What is not known before a step.
@@ -19,7 +19,7 @@ pub(super) struct Doubt {
 
 impl Doubt {
     /// Before each step of a class, and after the last.
-    pub(super) fn of(kernel: &Kernel, class: &Class) -> Vec<Doubt> {
+    pub(super) fn of(kernel: &Kernel, class: &BlockClass) -> Vec<Doubt> {
         let possible = Doubt::possible(class);
         let uneven = class.steps.iter().any(|step| awaits(step, Protocol::Ll));
         let after = |pending: bool, step: &KernelStep| match step.action {
@@ -49,7 +49,7 @@ impl Doubt {
     }
 
     /// Whether a thread of a class may give up within a move.
-    pub(super) fn possible(class: &Class) -> bool {
+    pub(super) fn possible(class: &BlockClass) -> bool {
         class.steps.iter().any(awaits_lines)
     }
 
@@ -71,20 +71,20 @@ fn awaits(step: &KernelStep, by: Protocol) -> bool {
     step.action
         .sources()
         .iter()
-        .any(|source| matches!(source, Operand::Message { protocol, .. } if *protocol == by))
+        .any(|source| matches!(source, KernelOperand::Message { protocol, .. } if *protocol == by))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::widths::Widths;
-    use crate::kernel::{Formula, Loop, Series};
+    use crate::kernel::{Formula, KernelLoop, Series};
     use crate::program::Scaling;
     use crate::program::dtype::{DType, RedOp};
     use crate::program::ids::BlockId;
     use crate::program::kind::{Kind, Shape};
 
-    fn kernel(class: Class) -> Kernel {
+    fn kernel(class: BlockClass) -> Kernel {
         Kernel {
             name: String::new(),
             shape: Shape::new(Kind::AllGather, 2, 1),
@@ -108,7 +108,7 @@ mod tests {
     /// What a line's failure leaves in doubt lasts until the block meets: into the next iteration, too.
     #[test]
     fn doubt_goes_on_in_the_next_iteration() {
-        let line = Operand::Message {
+        let line = KernelOperand::Message {
             protocol: Protocol::Ll,
             link: Series::constant(0),
             number: Series::constant(0),
@@ -121,13 +121,13 @@ mod tests {
         };
         let [sync, signal, read] = [KernelAction::BlockSync, KernelAction::Signal(Vec::new()), reads]
             .map(|action| KernelStep { action, transfer: false, origins: Vec::new() });
-        let pending = |steps: Vec<KernelStep>, loops: Vec<Loop>| -> Vec<bool> {
-            let class = Class { members: vec![BlockId::default()], links: Vec::new(), steps, loops };
+        let pending = |steps: Vec<KernelStep>, loops: Vec<KernelLoop>| -> Vec<bool> {
+            let class = BlockClass { members: vec![BlockId::default()], links: Vec::new(), steps, loops };
             Doubt::of(&kernel(class.clone()), &class).into_iter().map(|doubt| doubt.pending).collect()
         };
         let straight = vec![sync.clone(), signal.clone(), read.clone(), sync.clone()];
         assert_eq!(pending(straight.clone(), Vec::new()), [false, false, false, true, false]);
-        let around = |first, count| vec![Loop { first, count, times: 3 }];
+        let around = |first, count| vec![KernelLoop { first, count, times: 3 }];
         assert_eq!(pending(straight.clone(), around(1, 2)), [false, true, true, true, false]);
         assert_eq!(pending(straight, around(0, 3)), [true, false, false, true, false]);
     }

@@ -74,12 +74,12 @@ pub struct Line {
     /// What stands there, in the program's terms; empty outside steps.
     pub what: String,
     /// Which steps of its blocks; `None` outside steps.
-    pub steps: Option<Steps>,
+    pub steps: Option<StepsAt>,
 }
 
 /// Steps of a class's blocks that one place in the text carries out: every `stride`-th from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Steps {
+pub struct StepsAt {
     /// The class.
     pub class: u32,
     /// The first one's index in the blocks' schedules.
@@ -90,7 +90,7 @@ pub struct Steps {
     pub times: u32,
 }
 
-impl Steps {
+impl StepsAt {
     /// The index of the one in iteration `I`, as a C expression.
     fn expression(&self) -> String {
         match self.times {
@@ -125,7 +125,8 @@ impl Cuda {
     /// A step of a block of the schedule, as a status record names it: what it is, and its first line.
     pub fn step(&self, at: BlockId, step: u32) -> Option<(&str, u32)> {
         let class = *self.classes.get(at.rank.0 as usize)?.get(at.block.0 as usize)?;
-        let carries_out = |steps: &Steps| steps.class == class && steps.indices().any(|index| index == step);
+        let carries_out =
+            |steps: &StepsAt| steps.class == class && steps.indices().any(|index| index == step);
         let line = self.lines.iter().find(|line| line.steps.as_ref().is_some_and(carries_out))?;
         Some((self.names.get(class as usize)?.get(step as usize)?, line.line))
     }

@@ -3,7 +3,7 @@
 use super::doubt::Doubt;
 use super::tables::Tables;
 use super::terms::{c_protocol, operator, thread_of};
-use crate::kernel::{Formula, Kernel, KernelAction, KernelStep, Operand, Series};
+use crate::kernel::{Formula, Kernel, KernelAction, KernelOperand, KernelStep, Series};
 use crate::options::Protocol;
 use crate::program::Scaling;
 use crate::program::ids::Buffer;
@@ -17,7 +17,7 @@ pub(super) fn movement(
 ) -> String {
     let KernelAction::Move { sources, dests, size_of, scaling } = &step.action else { return String::new() };
     let messages = || sources.iter().chain(dests).filter_map(message);
-    if [sources, dests].into_iter().any(|side| matches!(side[..], [Operand::Multicast { .. }])) {
+    if [sources, dests].into_iter().any(|side| matches!(side[..], [KernelOperand::Multicast { .. }])) {
         return doubt.unless_failed(&through_switch(kernel, (sources, dests), size_of, scaling, tables));
     }
     let code = match messages().next() {
@@ -46,13 +46,13 @@ pub(super) fn movement(
 }
 
 /// Protocol and link of the messages that are the first of their connection in a call: its hash goes along.
-fn first(operands: &[Operand]) -> impl Iterator<Item = (Protocol, Series)> {
+fn first(operands: &[KernelOperand]) -> impl Iterator<Item = (Protocol, Series)> {
     let messages = operands.iter().filter_map(message).filter(|(.., number)| number.is_zero());
     messages.map(|(protocol, link, _)| (protocol, link))
 }
 
 /// The hashes of those that are read are compared.
-fn compared(threads: u32, sources: &[Operand], (step, doubt): (&str, Doubt)) -> String {
+fn compared(threads: u32, sources: &[KernelOperand], (step, doubt): (&str, Doubt)) -> String {
     let comparisons: String = first(sources)
         .map(|(protocol, link)| {
             let (protocol, thread) = (c_protocol(protocol), thread_of(link, threads));
@@ -67,22 +67,22 @@ fn compared(threads: u32, sources: &[Operand], (step, doubt): (&str, Doubt)) -> 
 }
 
 /// Protocol, link and number of a message.
-fn message(operand: &Operand) -> Option<(Protocol, Series, Series)> {
+fn message(operand: &KernelOperand) -> Option<(Protocol, Series, Series)> {
     match *operand {
-        Operand::Memory { .. } | Operand::Multicast { .. } => None,
-        Operand::Message { protocol, link, number } => Some((protocol, link, number)),
+        KernelOperand::Memory { .. } | KernelOperand::Multicast { .. } => None,
+        KernelOperand::Message { protocol, link, number } => Some((protocol, link, number)),
     }
 }
 
 fn through_memory(
     kernel: &Kernel,
-    (sources, dests): (&[Operand], &[Operand]),
+    (sources, dests): (&[KernelOperand], &[KernelOperand]),
     size_of: &Formula,
     scaling: &Scaling,
     tables: &mut Tables,
 ) -> String {
     let tiled = kernel.tile.is_some();
-    let mut list = |operands: &[Operand]| {
+    let mut list = |operands: &[KernelOperand]| {
         let addresses: Vec<String> = operands.iter().map(|o| address(o, tiled, tables)).collect();
         addresses.join(",\n     ")
     };
@@ -103,13 +103,13 @@ fn through_memory(
 fn through_lines(
     kernel: &Kernel,
     protocol: Protocol,
-    (sources, dests): (&[Operand], &[Operand]),
+    (sources, dests): (&[KernelOperand], &[KernelOperand]),
     size_of: &Formula,
     scaling: &Scaling,
     tables: &mut Tables,
 ) -> String {
-    let mut list = |operands: &[Operand]| {
-        let end = |operand: &Operand| match message(operand) {
+    let mut list = |operands: &[KernelOperand]| {
+        let end = |operand: &KernelOperand| match message(operand) {
             Some((protocol, link, number)) => {
                 format!("message<{}>(links[{link}], {number}, TILE)", c_protocol(protocol))
             }
@@ -119,7 +119,7 @@ fn through_lines(
         ends.join(",\n      ")
     };
     let (from, to) = (list(sources), list(dests));
-    let slots = |operands: &[Operand]| {
+    let slots = |operands: &[KernelOperand]| {
         operands
             .iter()
             .enumerate()
@@ -140,9 +140,9 @@ fn through_lines(
 }
 
 /// The elements that are moved.
-fn length(kernel: &Kernel, sources: &[Operand], size_of: &Formula, tables: &mut Tables) -> String {
+fn length(kernel: &Kernel, sources: &[KernelOperand], size_of: &Formula, tables: &mut Tables) -> String {
     let start = tables.expression(size_of);
-    let chunks = sources.first().map_or(1, Operand::len);
+    let chunks = sources.first().map_or(1, KernelOperand::len);
     match kernel.tile {
         Some(_) => format!("chunks.piece({start}, TILE)"),
         None => format!("chunks.length({start}, {chunks})"),
@@ -150,14 +150,14 @@ fn length(kernel: &Kernel, sources: &[Operand], size_of: &Formula, tables: &mut 
 }
 
 /// Where an operand's first byte lies.
-fn address(operand: &Operand, tiled: bool, tables: &mut Tables) -> String {
+fn address(operand: &KernelOperand, tiled: bool, tables: &mut Tables) -> String {
     match operand {
-        Operand::Message { link, number, .. } => format!("slot(links[{link}], {number}, TILE)"),
-        Operand::Memory { buffer, rank, start, .. } => {
+        KernelOperand::Message { link, number, .. } => format!("slot(links[{link}], {number}, TILE)"),
+        KernelOperand::Memory { buffer, rank, start, .. } => {
             let base = format!("p.{}[{}]", table(*buffer), tables.expression(rank));
             located(*buffer, &base, start, tiled, tables)
         }
-        Operand::Multicast { buffer, start, .. } => {
+        KernelOperand::Multicast { buffer, start, .. } => {
             let base = format!("p.multicast_{}", table(*buffer));
             located(*buffer, &base, start, tiled, tables)
         }
@@ -183,10 +183,10 @@ fn located(buffer: Buffer, base: &str, start: &Formula, tiled: bool, tables: &mu
 
 /// A side of a move through the switch: whether all of it goes there, its multicast or only address, and the addresses on
 /// all ranks, or the only one.
-fn side(kernel: &Kernel, operands: &[Operand], tables: &mut Tables) -> (bool, String, String) {
+fn side(kernel: &Kernel, operands: &[KernelOperand], tables: &mut Tables) -> (bool, String, String) {
     let tiled = kernel.tile.is_some();
     match operands {
-        [all @ Operand::Multicast { buffer, start, .. }] => {
+        [all @ KernelOperand::Multicast { buffer, start, .. }] => {
             let each = (0..kernel.shape.ranks).map(|rank| {
                 let base = format!("p.{}[{rank}]", table(*buffer));
                 located(*buffer, &base, start, tiled, tables)
@@ -203,15 +203,16 @@ fn side(kernel: &Kernel, operands: &[Operand], tables: &mut Tables) -> (bool, St
 
 fn through_switch(
     kernel: &Kernel,
-    (sources, dests): (&[Operand], &[Operand]),
+    (sources, dests): (&[KernelOperand], &[KernelOperand]),
     size_of: &Formula,
     scaling: &Scaling,
     tables: &mut Tables,
 ) -> String {
     let (reduces, from, all_from) = side(kernel, sources, tables);
     let (stores, to, all_to) = side(kernel, dests, tables);
-    let count =
-        |operands: &[Operand], all: bool| if all { kernel.shape.ranks as usize } else { operands.len() };
+    let count = |operands: &[KernelOperand], all: bool| {
+        if all { kernel.shape.ranks as usize } else { operands.len() }
+    };
     format!(
         "alias_fence();\nmove_switch<T, {}, {}, {}, {reduces}, {stores}>(\n    {from},\n    {{{all_from}}},\n    \
          {to},\n    {{{all_to}}},\n    {}, p.scalar);\nalias_fence();\n",

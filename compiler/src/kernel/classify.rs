@@ -1,6 +1,9 @@
 //! Sorts blocks into classes and fits formulas to their operands.
 
-use super::{Class, End, Formula, KernelAction, KernelStep, LinkRun, Links, Operand, Origin, Series, roll};
+use super::{
+    BlockClass, ClassLinks, Formula, KernelAction, KernelOperand, KernelStep, LinkEnd, LinkRun, Series,
+    StepOrigin, roll,
+};
 use crate::options::Protocol;
 use crate::program::Scaling;
 use crate::program::ids::{BlockId, Buffer};
@@ -12,7 +15,7 @@ use rustc_hash::FxHashMap;
 /// What all members of a class share: everything but ranks, blocks and chunks.
 #[derive(PartialEq, Eq, Hash)]
 struct Signature {
-    links: Vec<(End, CounterKind, u32)>,
+    links: Vec<(LinkEnd, CounterKind, u32)>,
     steps: Vec<(Option<StatementId>, bool, StepShape)>,
 }
 
@@ -39,7 +42,7 @@ struct Candidate<'a> {
 }
 
 /// The classes, by their first member.
-pub(super) fn classify(schedule: &Schedule, program: &Program) -> Vec<Class> {
+pub(super) fn classify(schedule: &Schedule, program: &Program) -> Vec<BlockClass> {
     let mut groups: Vec<(Signature, Vec<Candidate<'_>>)> = Vec::new();
     let mut index: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
     for (place, block) in schedule.places() {
@@ -126,10 +129,10 @@ fn signature<'a>(place: BlockId, block: &'a Block, program: &Program) -> (Signat
     }
     let ends = links.iter().enumerate().map(|(number, counter)| {
         if counter.writer == place {
-            return (End::Writer, counter.kind, sent.get(&number).copied().unwrap_or(0));
+            return (LinkEnd::Writer, counter.kind, sent.get(&number).copied().unwrap_or(0));
         }
         let expected = block.expects.iter().find(|(c, _)| c == counter).map_or(0, |&(_, by)| by);
-        (End::Waiter, counter.kind, expected)
+        (LinkEnd::Waiter, counter.kind, expected)
     });
     let signature = Signature { links: ends.collect(), steps };
     (signature, Candidate { place, block, links })
@@ -140,7 +143,7 @@ fn class(
     members: &[Candidate<'_>],
     (schedule, fifos): (&Schedule, &Fifos),
     program: &Program,
-) -> Class {
+) -> BlockClass {
     let shape = schedule.shape;
     let places: Vec<BlockId> = members.iter().map(|m| m.place).collect();
     let fit = |unit: u32, value: &dyn Fn(&Candidate<'_>) -> u32| {
@@ -149,15 +152,15 @@ fn class(
     };
     let links = signature.links.iter().enumerate().map(|(i, &(end, kind, advance))| {
         let peer = |m: &Candidate<'_>| match end {
-            End::Writer => m.links[i].waiter,
-            End::Waiter => m.links[i].writer,
+            LinkEnd::Writer => m.links[i].waiter,
+            LinkEnd::Waiter => m.links[i].writer,
         };
         let rank = fit(1, &|m| peer(m).rank.0);
         let block = fit(1, &|m| peer(m).block.0);
         let numbered = members.first().is_some_and(|m| m.links[i].connection().is_some());
         let number = |m: &Candidate<'_>| m.links[i].connection().map_or(0, |c| fifos.number(&c));
         let fifo = numbered.then(|| fit(1, &number));
-        Links { first: i as u32, count: 1, end, kind, rank, block, fifo, advance }
+        ClassLinks { first: i as u32, count: 1, end, kind, rank, block, fifo, advance }
     });
     let links = gather(links.collect(), shape.ranks);
     let steps = signature.steps.iter().enumerate().map(|(i, (_, transfer, step))| {
@@ -165,16 +168,16 @@ fn class(
             let operand = |(k, operand): (usize, &OperandShape)| match *operand {
                 OperandShape::Message { protocol, link, number } => {
                     let [link, number] = [link, number].map(Series::constant);
-                    Operand::Message { protocol, link, number }
+                    KernelOperand::Message { protocol, link, number }
                 }
                 OperandShape::Multicast { buffer, len } => {
                     let first = |m: &Candidate<'_>| side(&m.block.steps[i])[k].slices().next();
                     let start = fit(shape.chunks, &|m| first(m).map_or(0, |s| s.start));
-                    Operand::Multicast { buffer, start, len }
+                    KernelOperand::Multicast { buffer, start, len }
                 }
                 OperandShape::Memory { buffer, len } => {
                     let slice = |m: &Candidate<'_>| side(&m.block.steps[i])[k].memory().copied();
-                    Operand::Memory {
+                    KernelOperand::Memory {
                         buffer,
                         rank: fit(1, &|m| slice(m).map_or(0, |s| s.rank.0)),
                         start: fit(shape.chunks, &|m| slice(m).map_or(0, |s| s.start)),
@@ -197,14 +200,14 @@ fn class(
         };
         let op = members.first().and_then(|m| m.block.steps[i].origin);
         let iteration = op.map(|op| program.trails.describe(program.ops[op.0 as usize].trail));
-        let origin = Origin {
+        let origin = StepOrigin {
             statement: op.map(|op| program.ops[op.0 as usize].statement),
             op,
             iteration: iteration.unwrap_or_default(),
         };
         KernelStep { action, transfer: *transfer, origins: vec![origin] }
     });
-    let class = Class { steps: steps.collect(), members: places, links, loops: Vec::new() };
+    let class = BlockClass { steps: steps.collect(), members: places, links, loops: Vec::new() };
     roll::roll(class, shape.ranks, program.in_flight.is_some())
 }
 
@@ -227,8 +230,8 @@ fn step_dests(step: &Step) -> &[schedule::Operand] {
 }
 
 /// Joins neighbouring links whose formulas advance regularly.
-fn gather(links: Vec<Links>, ranks: u32) -> Vec<Links> {
-    let mut gathered: Vec<Links> = Vec::new();
+fn gather(links: Vec<ClassLinks>, ranks: u32) -> Vec<ClassLinks> {
+    let mut gathered: Vec<ClassLinks> = Vec::new();
     for link in links {
         let joined = gathered.last().and_then(|last| {
             let alike = (last.end, last.kind, last.advance) == (link.end, link.kind, link.advance);
@@ -239,7 +242,7 @@ fn gather(links: Vec<Links>, ranks: u32) -> Vec<Links> {
                 (None, None) => None,
                 _ => return None,
             };
-            Some(Links { count: last.count + 1, rank, block, fifo, ..last.clone() })
+            Some(ClassLinks { count: last.count + 1, rank, block, fifo, ..last.clone() })
         });
         match (joined, gathered.last_mut()) {
             (Some(joined), Some(last)) => *last = joined,
@@ -250,7 +253,7 @@ fn gather(links: Vec<Links>, ranks: u32) -> Vec<Links> {
 }
 
 /// Joins neighbouring links of one kind with the same value.
-fn runs(links: &[(u32, i32)], kinds: &[(End, CounterKind, u32)]) -> Vec<LinkRun> {
+fn runs(links: &[(u32, i32)], kinds: &[(LinkEnd, CounterKind, u32)]) -> Vec<LinkRun> {
     let mut runs: Vec<LinkRun> = Vec::new();
     let kind = |link: i32| kinds[link as usize].1;
     for &(link, value) in links {

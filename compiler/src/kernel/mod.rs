@@ -81,7 +81,7 @@ pub struct Kernel {
     /// Thread blocks of each rank, in one instance.
     pub grid: Vec<u32>,
     /// What the blocks do.
-    pub classes: Vec<Class>,
+    pub classes: Vec<BlockClass>,
     /// All chunks of a unit are equally long; the count is divisible by C.
     pub divisible: bool,
     /// For each statement of the program: its place and text.
@@ -90,20 +90,20 @@ pub struct Kernel {
 
 /// Blocks that do the same with other operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Class {
+pub struct BlockClass {
     /// The blocks, ascending; a member's index selects from tables.
     pub members: Vec<BlockId>,
     /// The counters that a member signals or waits for.
-    pub links: Vec<Links>,
+    pub links: Vec<ClassLinks>,
     /// What a member does, in order.
     pub steps: Vec<KernelStep>,
     /// Which of the steps are repeated: ascending, apart from each other.
-    pub loops: Vec<Loop>,
+    pub loops: Vec<KernelLoop>,
 }
 
 /// Steps that are repeated, with `I` = 0, 1, .. in their formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loop {
+pub struct KernelLoop {
     /// Index of the first step.
     pub first: u32,
     /// How many steps.
@@ -114,7 +114,7 @@ pub struct Loop {
 
 /// Which end of a counter a link is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum End {
+pub enum LinkEnd {
     /// The member signals.
     Writer,
     /// The member waits.
@@ -123,13 +123,13 @@ pub enum End {
 
 /// `count` links, numbered from `first`; the i-th has index `I = i` in its formulas.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Links {
+pub struct ClassLinks {
     /// Number of the first.
     pub first: u32,
     /// How many.
     pub count: u32,
     /// The member's end.
-    pub end: End,
+    pub end: LinkEnd,
     /// What is counted.
     pub kind: CounterKind,
     /// The rank at the other end.
@@ -150,12 +150,12 @@ pub struct KernelStep {
     /// It does not carry its operation out: it brings a source, or takes away what was made.
     pub transfer: bool,
     /// What it serves: one a time that it is done.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<StepOrigin>,
 }
 
 /// What a step serves.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Origin {
+pub struct StepOrigin {
     /// The statement.
     pub statement: Option<StatementId>,
     /// The first member's operation, for comments.
@@ -185,9 +185,9 @@ pub enum KernelAction {
     /// Combine the sources in order and store to every destination.
     Move {
         /// What is read.
-        sources: Vec<Operand>,
+        sources: Vec<KernelOperand>,
         /// What is stored.
-        dests: Vec<Operand>,
+        dests: Vec<KernelOperand>,
         /// The chunk that has the size of the first chunk moved: a chunk of an operand, or a position in a unit.
         size_of: Formula,
         /// What is scaled.
@@ -199,7 +199,7 @@ pub enum KernelAction {
 
 /// What a move of all members reads or stores.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Operand {
+pub enum KernelOperand {
     /// A slice whose rank and first chunk depend on the member.
     Memory {
         /// Which buffer.
@@ -231,12 +231,12 @@ pub enum Operand {
     },
 }
 
-impl Operand {
+impl KernelOperand {
     /// Chunks moved.
     pub fn len(&self) -> u32 {
         match self {
-            Operand::Memory { len, .. } | Operand::Multicast { len, .. } => *len,
-            Operand::Message { .. } => 1,
+            KernelOperand::Memory { len, .. } | KernelOperand::Multicast { len, .. } => *len,
+            KernelOperand::Message { .. } => 1,
         }
     }
 
@@ -246,19 +246,19 @@ impl Operand {
     }
 
     fn rank(&self) -> Option<&Formula> {
-        if let Operand::Memory { rank, .. } = self { Some(rank) } else { None }
+        if let KernelOperand::Memory { rank, .. } = self { Some(rank) } else { None }
     }
 
     fn start(&self) -> Option<&Formula> {
         match self {
-            Operand::Memory { start, .. } | Operand::Multicast { start, .. } => Some(start),
-            Operand::Message { .. } => None,
+            KernelOperand::Memory { start, .. } | KernelOperand::Multicast { start, .. } => Some(start),
+            KernelOperand::Message { .. } => None,
         }
     }
 
     /// Link and number of a message.
     fn message(&self) -> Option<(Series, Series)> {
-        if let Operand::Message { link, number, .. } = *self { Some((link, number)) } else { None }
+        if let KernelOperand::Message { link, number, .. } = *self { Some((link, number)) } else { None }
     }
 }
 
@@ -269,12 +269,12 @@ impl KernelAction {
     }
 
     /// What a move reads.
-    pub fn sources(&self) -> &[Operand] {
+    pub fn sources(&self) -> &[KernelOperand] {
         if let KernelAction::Move { sources, .. } = self { sources } else { &[] }
     }
 
     /// What a move stores.
-    pub fn dests(&self) -> &[Operand] {
+    pub fn dests(&self) -> &[KernelOperand] {
         if let KernelAction::Move { dests, .. } = self { dests } else { &[] }
     }
 
@@ -331,19 +331,19 @@ impl Kernel {
     /// Whether it moves through the switch.
     pub fn has_multicast(&self) -> bool {
         let mut steps = self.classes.iter().flat_map(|class| &class.steps);
-        let through_switch = |operand: &Operand| matches!(operand, Operand::Multicast { .. });
+        let through_switch = |operand: &KernelOperand| matches!(operand, KernelOperand::Multicast { .. });
         steps.any(|step| step.action.sources().iter().chain(step.action.dests()).any(through_switch))
     }
 
     /// Whether a block touches a peer's user buffer, or all of them through the switch: then all ranks map each other's.
     pub fn reaches_peers(&self) -> bool {
         let ranks = self.shape.ranks;
-        let remote = |member: usize, at: BlockId, times: u32, operand: &Operand| match operand {
-            Operand::Memory { buffer: Buffer::Scratch, .. } | Operand::Message { .. } => false,
-            Operand::Memory { rank, .. } => {
+        let remote = |member: usize, at: BlockId, times: u32, operand: &KernelOperand| match operand {
+            KernelOperand::Memory { buffer: Buffer::Scratch, .. } | KernelOperand::Message { .. } => false,
+            KernelOperand::Memory { rank, .. } => {
                 (0..times).any(|i| rank.evaluate(ranks, member, at, i) != at.rank.0)
             }
-            Operand::Multicast { .. } => true,
+            KernelOperand::Multicast { .. } => true,
         };
         self.classes.iter().any(|class| {
             class.steps.iter().zip(0..).any(|(step, index)| {
@@ -364,7 +364,7 @@ impl Kernel {
     }
 }
 
-impl Class {
+impl BlockClass {
     /// How many links a member has.
     pub fn link_count(&self) -> u32 {
         self.links.iter().map(|links| links.count).sum()
@@ -372,12 +372,12 @@ impl Class {
 
     /// What a link counts.
     pub fn kind(&self, link: i32) -> CounterKind {
-        let has = |group: &&Links| (group.first..group.first + group.count).contains(&(link as u32));
+        let has = |group: &&ClassLinks| (group.first..group.first + group.count).contains(&(link as u32));
         self.links.iter().find(has).map_or(CounterKind::Data, |group| group.kind)
     }
 
     /// The loop that the step with this index is in.
-    pub fn loop_at(&self, step: u32) -> Option<&Loop> {
+    pub fn loop_at(&self, step: u32) -> Option<&KernelLoop> {
         let after = self.loops.partition_point(|around| around.first <= step);
         self.loops[..after].last().filter(|around| step - around.first < around.count)
     }
@@ -402,7 +402,7 @@ impl Class {
 
 impl KernelStep {
     /// What it serves when it is done for the `i`-th time.
-    pub fn origin(&self, i: u32) -> Option<&Origin> {
+    pub fn origin(&self, i: u32) -> Option<&StepOrigin> {
         self.origins.get(i as usize)
     }
 }
@@ -434,13 +434,13 @@ impl fmt::Display for Kernel {
             }
             for (step, index) in class.steps.iter().zip(0..) {
                 let around = class.loop_at(index);
-                if let Some(Loop { times, .. }) = around.filter(|around| around.first == index) {
+                if let Some(KernelLoop { times, .. }) = around.filter(|around| around.first == index) {
                     writeln!(f, "  {times} times:")?;
                 }
                 f.write_str(if around.is_some() { "    " } else { "  " })?;
                 formulas.action(f, &step.action)?;
                 let of = if step.transfer { "of " } else { "" };
-                let op = |origin: Option<&Origin>| origin.and_then(|origin| origin.op);
+                let op = |origin: Option<&StepOrigin>| origin.and_then(|origin| origin.op);
                 match (op(step.origins.first()), op(step.origins.last())) {
                     (Some(first), Some(last)) if first != last => writeln!(f, "    {of}{first}..{last}")?,
                     (Some(op), _) => writeln!(f, "    {of}{op}")?,
@@ -460,10 +460,10 @@ struct Formulas {
 }
 
 impl Formulas {
-    fn links(&self, f: &mut fmt::Formatter<'_>, links: &Links) -> fmt::Result {
+    fn links(&self, f: &mut fmt::Formatter<'_>, links: &ClassLinks) -> fmt::Result {
         let word = match links.end {
-            End::Writer => "to",
-            End::Waiter => "from",
+            LinkEnd::Writer => "to",
+            LinkEnd::Waiter => "from",
         };
         let numbers = match links.count {
             1 => format!("link {}", links.first),
@@ -491,19 +491,24 @@ impl Formulas {
         Ok(())
     }
 
-    fn operands(&self, f: &mut fmt::Formatter<'_>, operands: &[Operand], separator: &str) -> fmt::Result {
+    fn operands(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        operands: &[KernelOperand],
+        separator: &str,
+    ) -> fmt::Result {
         for (i, operand) in operands.iter().enumerate() {
             if i > 0 {
                 f.write_str(separator)?;
             }
             match operand {
-                Operand::Memory { buffer, rank, start, len } => {
+                KernelOperand::Memory { buffer, rank, start, len } => {
                     let (rank, start) = (rank.text(self.ranks), start.text(self.ranks));
                     write!(f, "{buffer}[{rank}][{start}")?;
                     f.write_str(&if *len > 1 { format!("; {len}]") } else { "]".to_owned() })?;
                 }
-                Operand::Message { link, number, .. } => write!(f, "slot {link}[{number}]")?,
-                Operand::Multicast { buffer, start, len } => {
+                KernelOperand::Message { link, number, .. } => write!(f, "slot {link}[{number}]")?,
+                KernelOperand::Multicast { buffer, start, len } => {
                     write!(f, "multimem {buffer}[..][{}", start.text(self.ranks))?;
                     f.write_str(&if *len > 1 { format!("; {len}]") } else { "]".to_owned() })?;
                 }
@@ -523,7 +528,7 @@ impl Formulas {
                 self.runs(f, runs, "+")
             }
             KernelAction::Move { sources, dests, size_of, scaling } => {
-                let combines = sources.len() > 1 || matches!(sources[..], [Operand::Multicast { .. }]);
+                let combines = sources.len() > 1 || matches!(sources[..], [KernelOperand::Multicast { .. }]);
                 f.write_str(if combines { "reduce " } else { "copy " })?;
                 self.operands(f, sources, " + ")?;
                 if scaling.completes {
@@ -534,11 +539,11 @@ impl Formulas {
                 }
                 f.write_str(" -> ")?;
                 self.operands(f, dests, ", ")?;
-                let sized = |operand: &Operand| match operand {
-                    Operand::Memory { buffer, .. } | Operand::Multicast { buffer, .. } => {
+                let sized = |operand: &KernelOperand| match operand {
+                    KernelOperand::Memory { buffer, .. } | KernelOperand::Multicast { buffer, .. } => {
                         *buffer != Buffer::Scratch
                     }
-                    Operand::Message { .. } => false,
+                    KernelOperand::Message { .. } => false,
                 };
                 if sources.iter().chain(dests).any(sized) {
                     return Ok(());

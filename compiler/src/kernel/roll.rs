@@ -5,7 +5,7 @@
 //! likewise. Numbers have to advance evenly, ranks and chunks by formulas, or by small tables. Time: for each loop that is
 //! found, the steps around it times `LONGEST`.
 
-use super::{Class, Formula, KernelAction, KernelStep, LinkRun, Loop, Operand, Series};
+use super::{BlockClass, Formula, KernelAction, KernelLoop, KernelOperand, KernelStep, LinkRun, Series};
 use crate::options::Protocol;
 use crate::program::Scaling;
 use crate::program::StatementId;
@@ -57,7 +57,7 @@ enum OperandShape {
 }
 
 /// Rolls the steps of a class. `plan`: statements are single steps of an imported plan, which loops may join.
-pub(super) fn roll(class: Class, ranks: u32, plan: bool) -> Class {
+pub(super) fn roll(class: BlockClass, ranks: u32, plan: bool) -> BlockClass {
     let mut known: FxHashMap<Shape<'_>, u32> = FxHashMap::default();
     let mut number = |step| {
         let next = known.len() as u32;
@@ -67,12 +67,12 @@ pub(super) fn roll(class: Class, ranks: u32, plan: bool) -> Class {
     let roller = Roller { steps: &class.steps, shapes, members: &class.members, ranks };
     let (mut steps, mut loops) = (Vec::new(), Vec::new());
     roller.roll(0..class.steps.len(), &mut steps, &mut loops);
-    Class { steps, loops, ..class }
+    BlockClass { steps, loops, ..class }
 }
 
-fn shape<'k>(class: &Class, step: &'k KernelStep, plan: bool) -> Shape<'k> {
+fn shape<'k>(class: &BlockClass, step: &'k KernelStep, plan: bool) -> Shape<'k> {
     let runs = |runs: &[LinkRun]| runs.iter().map(|run| (class.kind(run.first.start), run.count)).collect();
-    let operands = |operands: &[Operand]| operands.iter().map(operand_shape).collect();
+    let operands = |operands: &[KernelOperand]| operands.iter().map(operand_shape).collect();
     let action = match &step.action {
         KernelAction::Wait(links) => ActionShape::Wait(runs(links)),
         KernelAction::Signal(links) => ActionShape::Signal(runs(links)),
@@ -85,13 +85,13 @@ fn shape<'k>(class: &Class, step: &'k KernelStep, plan: bool) -> Shape<'k> {
     Shape { statement, transfer: step.transfer, action }
 }
 
-fn operand_shape(operand: &Operand) -> OperandShape {
+fn operand_shape(operand: &KernelOperand) -> OperandShape {
     match *operand {
-        Operand::Memory { buffer, len, .. } => OperandShape::Memory { buffer, len },
-        Operand::Message { protocol, number, .. } => {
+        KernelOperand::Memory { buffer, len, .. } => OperandShape::Memory { buffer, len },
+        KernelOperand::Message { protocol, number, .. } => {
             OperandShape::Message { protocol, first: number.is_zero() }
         }
-        Operand::Multicast { buffer, len, .. } => OperandShape::Multicast { buffer, len },
+        KernelOperand::Multicast { buffer, len, .. } => OperandShape::Multicast { buffer, len },
     }
 }
 
@@ -105,7 +105,7 @@ struct Roller<'k> {
 
 impl Roller<'_> {
     /// Appends the steps of a range, rolled.
-    fn roll(&self, range: Range<usize>, steps: &mut Vec<KernelStep>, loops: &mut Vec<Loop>) {
+    fn roll(&self, range: Range<usize>, steps: &mut Vec<KernelStep>, loops: &mut Vec<KernelLoop>) {
         let mut tried = FxHashSet::default();
         while tried.len() < TRIES {
             let Some((first, period, times)) = self.best(&range, &tried) else { break };
@@ -114,7 +114,7 @@ impl Roller<'_> {
                 continue;
             };
             self.roll(range.start..first, steps, loops);
-            loops.push(Loop { first: steps.len() as u32, count: period as u32, times: times as u32 });
+            loops.push(KernelLoop { first: steps.len() as u32, count: period as u32, times: times as u32 });
             steps.extend(body);
             return self.roll(first + period * times..range.end, steps, loops);
         }
@@ -167,11 +167,12 @@ impl Roller<'_> {
             KernelAction::Signal(runs) => KernelAction::Signal(self.runs(runs.len(), &each)?),
             KernelAction::BlockSync => KernelAction::BlockSync,
             KernelAction::Move { sources, dests, scaling, .. } => {
-                let moves = |side: fn(&KernelStep) -> &[Operand], count: usize| -> Option<Vec<Operand>> {
-                    (0..count)
-                        .map(|k| self.operand(each.iter().map(|step| &side(step)[k]).collect()))
-                        .collect()
-                };
+                let moves =
+                    |side: fn(&KernelStep) -> &[KernelOperand], count: usize| -> Option<Vec<KernelOperand>> {
+                        (0..count)
+                            .map(|k| self.operand(each.iter().map(|step| &side(step)[k]).collect()))
+                            .collect()
+                    };
                 KernelAction::Move {
                     sources: moves(|step| step.action.sources(), sources.len())?,
                     dests: moves(|step| step.action.dests(), dests.len())?,
@@ -195,22 +196,22 @@ impl Roller<'_> {
         (0..count).map(run).collect()
     }
 
-    fn operand(&self, each: Vec<&Operand>) -> Option<Operand> {
+    fn operand(&self, each: Vec<&KernelOperand>) -> Option<KernelOperand> {
         Some(match *each[0] {
-            Operand::Memory { buffer, len, .. } => {
+            KernelOperand::Memory { buffer, len, .. } => {
                 let rank = each.iter().filter_map(|operand| operand.rank()).collect();
                 let start = each.iter().filter_map(|operand| operand.start()).collect();
-                Operand::Memory { buffer, rank: self.formula(rank)?, start: self.formula(start)?, len }
+                KernelOperand::Memory { buffer, rank: self.formula(rank)?, start: self.formula(start)?, len }
             }
-            Operand::Multicast { buffer, len, .. } => {
+            KernelOperand::Multicast { buffer, len, .. } => {
                 let start = each.iter().filter_map(|operand| operand.start()).collect();
-                Operand::Multicast { buffer, start: self.formula(start)?, len }
+                KernelOperand::Multicast { buffer, start: self.formula(start)?, len }
             }
-            Operand::Message { protocol, .. } => {
+            KernelOperand::Message { protocol, .. } => {
                 let messages = || each.iter().filter_map(|operand| operand.message());
                 let link = Series::fit(messages().map(|(link, _)| link))?;
                 let number = Series::fit(messages().map(|(_, number)| number))?;
-                Operand::Message { protocol, link, number }
+                KernelOperand::Message { protocol, link, number }
             }
         })
     }

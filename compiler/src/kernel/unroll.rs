@@ -1,6 +1,6 @@
 //! What one block of one rank does, read back from the kernel: the basis of the check `rolled`.
 
-use super::{Class, End, Kernel, KernelAction, LinkRun, Operand};
+use super::{BlockClass, Kernel, KernelAction, KernelOperand, LinkEnd, LinkRun};
 use crate::program::ids::{BlockId, Rank, Slice, ThreadBlock};
 use crate::schedule::CounterKind;
 use crate::schedule::{self, Action, Arrival, Connection, Counter, FifoMessage, Multicast};
@@ -23,7 +23,7 @@ pub struct Unrolled {
 
 impl Kernel {
     /// The class of a block and its index among the members.
-    pub fn member(&self, at: BlockId) -> Option<(&Class, usize)> {
+    pub fn member(&self, at: BlockId) -> Option<(&BlockClass, usize)> {
         self.classes.iter().find_map(|class| class.members.binary_search(&at).ok().map(|i| (class, i)))
     }
 
@@ -31,7 +31,7 @@ impl Kernel {
     pub fn unroll(&self, at: BlockId) -> Option<Unrolled> {
         let (class, member) = self.member(at)?;
         let ranks = self.shape.ranks;
-        let mut links: Vec<(Counter, End, u32)> = Vec::new();
+        let mut links: Vec<(Counter, LinkEnd, u32)> = Vec::new();
         let mut fifos = Vec::new();
         for group in &class.links {
             for i in 0..group.count {
@@ -40,8 +40,8 @@ impl Kernel {
                     block: ThreadBlock(group.block.evaluate(ranks, member, at, i)),
                 };
                 let (writer, waiter) = match group.end {
-                    End::Writer => (at, peer),
-                    End::Waiter => (peer, at),
+                    LinkEnd::Writer => (at, peer),
+                    LinkEnd::Waiter => (peer, at),
                 };
                 let counter = Counter { kind: group.kind, writer, waiter };
                 if let Some(connection) = counter.connection() {
@@ -59,21 +59,25 @@ impl Kernel {
             }
             Some(all)
         };
-        let operands = |operands: &[Operand], i: u32| -> Option<Vec<schedule::Operand>> {
-            let operand = |operand: &Operand| match operand {
-                Operand::Memory { buffer, rank, start, len } => Some(schedule::Operand::Memory(Slice {
-                    buffer: *buffer,
-                    rank: Rank(rank.evaluate(ranks, member, at, i)),
-                    start: start.evaluate(ranks, member, at, i),
-                    len: *len,
-                })),
-                Operand::Multicast { buffer, start, len } => Some(schedule::Operand::Multicast(Multicast {
-                    buffer: *buffer,
-                    start: start.evaluate(ranks, member, at, i),
-                    len: *len,
-                    ranks,
-                })),
-                Operand::Message { protocol, link, number } => {
+        let operands = |operands: &[KernelOperand], i: u32| -> Option<Vec<schedule::Operand>> {
+            let operand = |operand: &KernelOperand| match operand {
+                KernelOperand::Memory { buffer, rank, start, len } => {
+                    Some(schedule::Operand::Memory(Slice {
+                        buffer: *buffer,
+                        rank: Rank(rank.evaluate(ranks, member, at, i)),
+                        start: start.evaluate(ranks, member, at, i),
+                        len: *len,
+                    }))
+                }
+                KernelOperand::Multicast { buffer, start, len } => {
+                    Some(schedule::Operand::Multicast(Multicast {
+                        buffer: *buffer,
+                        start: start.evaluate(ranks, member, at, i),
+                        len: *len,
+                        ranks,
+                    }))
+                }
+                KernelOperand::Message { protocol, link, number } => {
                     let credit = links.get(link.index(i)? as usize)?.0;
                     let connection = credit.connection()?;
                     let knows_fifo = credit.kind == CounterKind::Credit(*protocol);
@@ -111,6 +115,12 @@ impl Kernel {
             |end| links.iter().filter(move |l| l.1 == end).map(|&(counter, _, by)| (counter, by)).collect();
         fifos.sort_unstable();
         fifos.dedup();
-        Some(Unrolled { actions, signals, fifos, expects: side(End::Waiter), sends: side(End::Writer) })
+        Some(Unrolled {
+            actions,
+            signals,
+            fifos,
+            expects: side(LinkEnd::Waiter),
+            sends: side(LinkEnd::Writer),
+        })
     }
 }

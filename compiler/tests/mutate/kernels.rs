@@ -1,6 +1,6 @@
 //! Kernels with one formula that gives another value, or one step, run, link or advance changed.
 
-use quadrille_compiler::kernel::{Formula, Kernel, KernelAction, LinkRun, Operand, Series};
+use quadrille_compiler::kernel::{Formula, Kernel, KernelAction, KernelOperand, LinkRun, Series};
 use quadrille_compiler::options::Protocol;
 
 /// Every mutant of a kernel: a formula that gives another value, a step, run, link or advance changed.
@@ -88,16 +88,16 @@ pub(crate) fn mutants(kernel: &Kernel) -> Vec<Kernel> {
     all
 }
 
-fn shift_operand(operand: &mut Operand, part: usize, later: bool) {
+fn shift_operand(operand: &mut KernelOperand, part: usize, later: bool) {
     match (operand, part) {
-        (Operand::Memory { rank, .. }, 0) => shift(rank, later),
-        (Operand::Memory { start, .. }, 1) => shift(start, later),
-        (Operand::Memory { len, .. }, _) => *len += 1,
-        (Operand::Multicast { start, .. }, 0 | 1) => shift(start, later),
-        (Operand::Multicast { len, .. }, _) => *len += 1,
-        (Operand::Message { link, .. }, 0) => shift_number(link, later),
-        (Operand::Message { number, .. }, 1) => shift_number(number, later),
-        (Operand::Message { protocol, .. }, _) => {
+        (KernelOperand::Memory { rank, .. }, 0) => shift(rank, later),
+        (KernelOperand::Memory { start, .. }, 1) => shift(start, later),
+        (KernelOperand::Memory { len, .. }, _) => *len += 1,
+        (KernelOperand::Multicast { start, .. }, 0 | 1) => shift(start, later),
+        (KernelOperand::Multicast { len, .. }, _) => *len += 1,
+        (KernelOperand::Message { link, .. }, 0) => shift_number(link, later),
+        (KernelOperand::Message { number, .. }, 1) => shift_number(number, later),
+        (KernelOperand::Message { protocol, .. }, _) => {
             *protocol = match protocol {
                 Protocol::Simple => Protocol::Ll,
                 _ => Protocol::Simple,
