@@ -84,7 +84,7 @@ pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
     (text, lines)
 }
 
-/// Which blocks a class has; of many the first and the last.
+/// The blocks of a class; of many the first and the last.
 fn blocks_of(class: &BlockClass) -> String {
     let names = |members: &[BlockId]| members.iter().map(BlockId::to_string).collect::<Vec<_>>().join(" ");
     match class.members.as_slice() {
@@ -139,9 +139,9 @@ fn tiles(kernel: &Kernel) -> String {
 
 /// A step's code, or what stands around the steps.
 struct Part {
-    /// Which steps of the schedule; the class is not known yet.
+    /// The steps of the schedule; the class is not known yet.
     steps: Option<StepsAt>,
-    /// What they are, in the program's terms.
+    /// Their description in the program's terms.
     what: String,
     code: String,
 }
@@ -203,7 +203,7 @@ fn branch(kernel: &Kernel, class: &BlockClass, tables: &mut Tables) -> Vec<Part>
     parts
 }
 
-/// Whether all threads meet before any of them looks where a FIFO of others is: at a first wait, or in comparing calls.
+/// Returns true if all threads meet before any of them looks up a FIFO of others: at a first wait, or when calls are compared.
 fn meets_first(class: &BlockClass) -> bool {
     match class.steps.first().map(|step| &step.action) {
         Some(KernelAction::Wait(_)) => class.steps.len() > 1 || !class.loops.is_empty(),
@@ -245,7 +245,7 @@ fn open(links: &ClassLinks, (threads, instances): (u32, u32), tables: &mut Table
     )
 }
 
-/// What each step of a class's blocks is, in the program's terms. A wait is named by the statement of the next move.
+/// Describes each step of a class's blocks in the program's terms. A wait is named by the statement of the next move.
 pub(super) fn names(kernel: &Kernel, class: &BlockClass) -> Vec<String> {
     let mut ahead: Option<&str> = None;
     let order = class.order().unwrap_or_default();
@@ -266,7 +266,7 @@ pub(super) fn names(kernel: &Kernel, class: &BlockClass) -> Vec<String> {
     names
 }
 
-/// Where a step stands.
+/// The place of a step.
 struct At {
     /// Its number in the schedule, as a C expression.
     number: String,
@@ -344,7 +344,7 @@ fn scaled_operators(kernel: &Kernel) -> String {
     scalings(kernel).iter().enumerate().map(define).collect()
 }
 
-/// What stands before what is done once a call, and the argument of what is done for a tile.
+/// The condition of what is done once a call, and the argument of what is done for a tile.
 fn per_tile(kernel: &Kernel) -> (&'static str, &'static str) {
     match kernel.tile {
         Some(_) => ("if (TILE == 0) ", ", TILE"),

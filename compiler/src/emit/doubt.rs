@@ -1,12 +1,12 @@
-//! What a thread may not do any more once it has given up. Where a block waits for a counter, all its threads meet, and leave
-//! together. Lines are waited for within a move, by each thread for itself: from there to where the block meets next,
-//! some threads may have `failed`, and move and signal nothing.
+//! Steps before which some threads may have given up. A block that waits for a counter meets, and all its threads leave
+//! together. A thread waits for lines alone, within a move. From there until the block meets again, a thread that has
+//! `failed` moves and signals nothing.
 
 use super::terms::braced;
 use crate::kernel::{BlockClass, Kernel, KernelAction, KernelOperand, KernelStep};
 use crate::options::Protocol;
 
-/// What is not known before a step.
+/// The doubt before a step: which threads may have given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Doubt {
     /// Moves of this class wait for lines: `failed` is declared around all steps.
@@ -48,7 +48,7 @@ impl Doubt {
         }
     }
 
-    /// Whether a thread of a class may give up within a move.
+    /// Returns true if a thread of the class may give up within a move.
     pub(super) fn possible(class: &BlockClass) -> bool {
         class.steps.iter().any(awaits_lines)
     }

@@ -39,18 +39,18 @@ pub struct Cuda {
     pub ranks: u32,
     /// Thread blocks of each rank, indexed by rank.
     pub grid: Vec<u32>,
-    /// Whether one launch has the blocks of all ranks; `rank` in its parameters is not read, and status records and abort words
+    /// True if one launch has the blocks of all ranks; `rank` in its parameters is not read, and status records and abort words
     /// of further ranks lie behind those of rank 0, [`crate::kernel::abi::StatusRecord::BYTES`] apart.
     pub one_launch: bool,
     /// Threads of a block.
     pub threads: u32,
     /// Block cap of the counter region ([`crate::kernel::abi::CounterLayout`]).
     pub block_cap: u32,
-    /// Whether it moves messages through FIFOs ([`crate::kernel::abi::FifoLayout`]).
+    /// True if it moves messages through FIFOs ([`crate::kernel::abi::FifoLayout`]).
     pub staged: bool,
-    /// Whether it needs multicast addresses of the windows.
+    /// True if it needs multicast addresses of the windows.
     pub multicast: bool,
-    /// Whether it touches peers' user buffers, which have to be symmetric windows then.
+    /// True if it touches peers' user buffers, which must then be symmetric windows.
     pub reaches_peers: bool,
     /// Tiles of a call that its counters can tell apart, and the bytes of one; `None` where chunks are moved as a whole.
     pub tiles: Option<(u64, u64)>,
@@ -58,7 +58,7 @@ pub struct Cuda {
     pub dtype: DType,
     /// Reduction operator.
     pub op: RedOp,
-    /// Which lines of `text` belong to which step: the first line of each, ascending.
+    /// The first line in `text` of each step, ascending.
     pub lines: Vec<Line>,
     /// The class of each block, by rank and block; blocks of a class share lines.
     pub classes: Vec<Vec<u32>>,
@@ -71,9 +71,9 @@ pub struct Cuda {
 pub struct Line {
     /// First line of the step in [`Cuda::text`], from 1.
     pub line: u32,
-    /// What stands there, in the program's terms; empty outside steps.
+    /// The step there in the program's terms; empty outside steps.
     pub what: String,
-    /// Which steps of its blocks; `None` outside steps.
+    /// The steps of its blocks; `None` outside steps.
     pub steps: Option<StepsAt>,
 }
 
@@ -104,7 +104,7 @@ impl StepsAt {
         (0..self.times).map(move |i| self.first + i * self.stride)
     }
 
-    /// What they are, in the program's terms, where `names` are all of the blocks' steps.
+    /// Describes them in the program's terms; `names` are those of all steps of the blocks.
     fn what(&self, names: &[String]) -> String {
         let mut each = self.indices().filter_map(|step| names.get(step as usize));
         let Some(first) = each.next() else { return String::new() };
@@ -116,7 +116,7 @@ impl StepsAt {
 }
 
 impl Cuda {
-    /// What stands at `line` of the text; `None` outside the program's steps.
+    /// Returns the part of the text at `line`; `None` outside the program's steps.
     pub fn what(&self, line: u32) -> Option<&str> {
         let after = self.lines.partition_point(|l| l.line <= line);
         self.lines[..after].last().map(|l| l.what.as_str()).filter(|what| !what.is_empty())
@@ -139,7 +139,7 @@ impl Cuda {
         }
     }
 
-    /// Whose block number `block` of `rank`'s launch is.
+    /// Returns the owner of block number `block` in `rank`'s launch.
     pub fn place(&self, rank: Rank, block: u32) -> BlockId {
         match (self.one_launch, self.of_each()) {
             (true, each @ 1..) => BlockId { rank: Rank(block / each), block: ThreadBlock(block % each) },

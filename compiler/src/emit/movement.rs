@@ -149,7 +149,7 @@ fn length(kernel: &Kernel, sources: &[KernelOperand], size_of: &Formula, tables:
     }
 }
 
-/// Where an operand's first byte lies.
+/// The address of an operand's first byte.
 fn address(operand: &KernelOperand, tiled: bool, tables: &mut Tables) -> String {
     match operand {
         KernelOperand::Message { link, number, .. } => format!("slot(links[{link}], {number}, TILE)"),
@@ -173,7 +173,7 @@ fn table(buffer: Buffer) -> &'static str {
     }
 }
 
-/// Where a chunk of the buffer at `base` lies.
+/// The address of a chunk of the buffer at `base`.
 fn located(buffer: Buffer, base: &str, start: &Formula, tiled: bool, tables: &mut Tables) -> String {
     let at = if buffer == Buffer::Scratch { "slot" } else { "at" };
     let start = tables.expression(start);

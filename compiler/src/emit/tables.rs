@@ -25,7 +25,7 @@ impl Tables {
         format!("TABLE_{index}[{}]", table_index(*each))
     }
 
-    /// Whether any table is named.
+    /// Returns true if any table is named.
     pub(super) fn used(&self) -> bool {
         !self.values.is_empty()
     }

@@ -77,7 +77,7 @@ pub fn chunk_elements(count: u64, chunks: u32, divisible: bool, dtype: DType) ->
     if divisible { elements } else { elements.next_multiple_of(16 / dtype.bytes() as u64) }
 }
 
-/// Where FIFOs lie in a rank's FIFO region: by protocol, writing rank, number and slot. The reading rank owns them. A slot
+/// The layout of a rank's FIFO region: by protocol, writing rank, number and slot. The reading rank owns them. A slot
 /// begins with a header, which holds the call's hash in the first message of a call. All zero at first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FifoLayout {
@@ -105,7 +105,7 @@ impl FifoLayout {
         u64::from(self.ranks) * u64::from(FIFOS) * u64::from(SLOTS) * self.stride(protocol)
     }
 
-    /// Where the FIFOs of a protocol begin; every part begins at a multiple of 128 bytes.
+    /// The offset of the FIFOs of a protocol. Every part begins at a multiple of 128 bytes.
     pub fn begin(&self, protocol: Protocol) -> u64 {
         let before = Protocol::ALL.iter().take_while(|p| **p != protocol);
         before.map(|&p| self.part(p).next_multiple_of(128)).sum()
@@ -128,7 +128,7 @@ impl FifoLayout {
     }
 }
 
-/// Where counters lie in a rank's counter region. The region has three equal parts of [`CounterLayout::words`] 64-bit
+/// The layout of a rank's counter region. The region has three equal parts of [`CounterLayout::words`] 64-bit
 /// words: the flags that peers write, what this rank expects of each flag, and what this rank has sent to each
 /// peer's. Part and index follow from the counter alone, whatever the program, so programs share the region. All
 /// zero at first.
@@ -145,9 +145,9 @@ pub struct CounterLayout {
 pub enum CounterPart {
     /// Written by the peer, polled here.
     Flag,
-    /// What the waiting block expected when the last call ended.
+    /// The value that the waiting block expected when the last call ended.
     Expected,
-    /// What the writing block had sent when the last call ended.
+    /// The value that the writing block had sent when the last call ended.
     Sent,
 }
 
@@ -202,7 +202,7 @@ impl CounterLayout {
         (0..3 * self.words()).flat_map(|index| word(index).to_le_bytes()).collect()
     }
 
-    /// What a byte offset in the region holds: part, kind, peer and own block; `None` past the end. Start words that
+    /// Describes the word at a byte offset of the region: part, kind, peer and own block; `None` past the end. Start words that
     /// are flags or expectations have peer block 0, those that count what was sent have own block 0; for messages and
     /// credits see [`CounterLayout::word`].
     pub fn describe(&self, offset: u64) -> Option<(CounterPart, CounterKind, BlockId, ThreadBlock)> {
@@ -236,7 +236,7 @@ impl CounterLayout {
     }
 }
 
-/// What a kernel reports when it gives up: words of 32 bits, `code` stored last with release. The abort word
+/// The record of a kernel that gives up: words of 32 bits, `code` stored last with release. The abort word
 /// ([`StatusRecord::ABORT_OFFSET`]) lies among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StatusRecord {
@@ -256,7 +256,7 @@ pub struct StatusRecord {
     pub seen: u32,
     /// Of a wait, what was polled: [`StatusRecord::COUNTER`] or [`StatusRecord::LINE`].
     pub kind: u32,
-    /// Where that lies: a counter by its word in the region ([`CounterLayout::word`]), a line by its offset in the FIFO region
+    /// The place of that: a counter by its word in the region ([`CounterLayout::word`]), a line by its offset in the FIFO region
     /// ([`FifoLayout`]) in units of 16 bytes.
     pub place: u32,
     /// Of a wait, the hash of the call ([`call_hash`]).
@@ -280,7 +280,7 @@ impl StatusRecord {
     pub const CODE_OFFSET: u64 = 0;
     /// Byte offset of the abort word.
     pub const ABORT_OFFSET: u64 = 32;
-    /// What whoever launches stores into an abort word. A rank that gives up by itself stores another value into its own.
+    /// The value that the host stores into an abort word. A rank that gives up by itself stores another value into its own.
     pub const ABORT: u32 = 1;
 
     /// Reads a record; `None` if there are fewer than [`StatusRecord::BYTES`] bytes or the code is 0.

@@ -12,7 +12,7 @@ use crate::schedule::CounterKind;
 use crate::schedule::{self, Action, Block, Counter, Fifos, Schedule, Step, sizing};
 use rustc_hash::FxHashMap;
 
-/// What all members of a class share: everything but ranks, blocks and chunks.
+/// The part of a step that all members of a class share: everything but ranks, blocks and chunks.
 #[derive(PartialEq, Eq, Hash)]
 struct Signature {
     links: Vec<(LinkEnd, CounterKind, u32)>,

@@ -167,7 +167,7 @@ impl Formula {
     }
 }
 
-/// Where in a table a member's value lies.
+/// The index of a member's value in a table.
 pub(crate) fn table_index(each: u32) -> String {
     if each > 1 { format!("MEMBER * {each} + I") } else { "MEMBER".to_owned() }
 }

@@ -74,13 +74,13 @@ pub struct Kernel {
     pub slots: u32,
     /// Copies of the blocks, each of which moves its part of every chunk.
     pub instances: u32,
-    /// Whether one launch has the blocks of all ranks ([`crate::schedule::domain::Domain::one_device`]).
+    /// True if one launch has the blocks of all ranks ([`crate::schedule::domain::Domain::one_device`]).
     pub one_launch: bool,
     /// Widths of counters and loads.
     pub widths: Widths,
     /// Thread blocks of each rank, in one instance.
     pub grid: Vec<u32>,
-    /// What the blocks do.
+    /// The classes of blocks.
     pub classes: Vec<BlockClass>,
     /// All chunks of a unit are equally long; the count is divisible by C.
     pub divisible: bool,
@@ -95,9 +95,9 @@ pub struct BlockClass {
     pub members: Vec<BlockId>,
     /// The counters that a member signals or waits for.
     pub links: Vec<ClassLinks>,
-    /// What a member does, in order.
+    /// The steps of a member, in order.
     pub steps: Vec<KernelStep>,
-    /// Which of the steps are repeated: ascending, apart from each other.
+    /// The steps that are repeated: ascending, apart from each other.
     pub loops: Vec<KernelLoop>,
 }
 
@@ -112,7 +112,7 @@ pub struct KernelLoop {
     pub times: u32,
 }
 
-/// Which end of a counter a link is.
+/// The end of a counter that a link is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum LinkEnd {
     /// The member signals.
@@ -130,7 +130,7 @@ pub struct ClassLinks {
     pub count: u32,
     /// The member's end.
     pub end: LinkEnd,
-    /// What is counted.
+    /// The kind of the counter.
     pub kind: CounterKind,
     /// The rank at the other end.
     pub rank: Formula,
@@ -145,15 +145,15 @@ pub struct ClassLinks {
 /// A step of all members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelStep {
-    /// What is done.
+    /// The action.
     pub action: KernelAction,
     /// It does not carry its operation out: it brings a source, or takes away what was made.
     pub transfer: bool,
-    /// What it serves: one a time that it is done.
+    /// The operations that it serves, one for each time that it is done.
     pub origins: Vec<StepOrigin>,
 }
 
-/// What a step serves.
+/// The operation that a step serves.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct StepOrigin {
     /// The statement.
@@ -175,7 +175,7 @@ pub struct LinkRun {
     pub value: Series,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelAction {
     /// Poll every link until it reaches its value, then a block-wide barrier.
@@ -184,27 +184,27 @@ pub enum KernelAction {
     Signal(Vec<LinkRun>),
     /// Combine the sources in order and store to every destination.
     Move {
-        /// What is read.
+        /// The sources, in the order of combination.
         sources: Vec<KernelOperand>,
-        /// What is stored.
+        /// The destinations.
         dests: Vec<KernelOperand>,
         /// The chunk that has the size of the first chunk moved: a chunk of an operand, or a position in a unit.
         size_of: Formula,
-        /// What is scaled.
+        /// The operands that are scaled.
         scaling: Scaling,
     },
     /// A block-wide barrier.
     BlockSync,
 }
 
-/// What a move of all members reads or stores.
+/// An operand of a move, the same formula for all members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelOperand {
     /// A slice whose rank and first chunk depend on the member.
     Memory {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
-        /// Whose.
+        /// The rank that owns it.
         rank: Formula,
         /// First chunk.
         start: Formula,
@@ -217,12 +217,12 @@ pub enum KernelOperand {
         protocol: Protocol,
         /// The connection's credit link.
         link: Series,
-        /// Which one of this tile, from 0.
+        /// Its number in this tile, from 0.
         number: Series,
     },
     /// Chunks of every rank's buffer, through the switch.
     Multicast {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
         /// First chunk.
         start: Formula,
@@ -268,12 +268,12 @@ impl KernelAction {
         if let KernelAction::Wait(runs) | KernelAction::Signal(runs) = self { runs } else { &[] }
     }
 
-    /// What a move reads.
+    /// The sources of a move; empty for other steps.
     pub fn sources(&self) -> &[KernelOperand] {
         if let KernelAction::Move { sources, .. } = self { sources } else { &[] }
     }
 
-    /// What a move stores.
+    /// The destinations of a move; empty for other steps.
     pub fn dests(&self) -> &[KernelOperand] {
         if let KernelAction::Move { dests, .. } = self { dests } else { &[] }
     }
@@ -317,25 +317,25 @@ impl Kernel {
         self.grid.iter().copied().max().unwrap_or(1)
     }
 
-    /// Whether it moves through FIFOs.
+    /// Returns true if it moves through FIFOs.
     pub fn has_fifos(&self) -> bool {
         self.classes.iter().flat_map(|class| &class.links).any(|links| links.fifo.is_some())
     }
 
-    /// Whether it moves messages that carry flags.
+    /// Returns true if it moves messages that carry flags.
     pub fn has_lines(&self) -> bool {
         let credits = self.classes.iter().flat_map(|class| &class.links).map(|links| links.kind);
         credits.into_iter().any(|kind| matches!(kind, CounterKind::Credit(Protocol::Ll | Protocol::Ll128)))
     }
 
-    /// Whether it moves through the switch.
+    /// Returns true if it moves through the switch.
     pub fn has_multicast(&self) -> bool {
         let mut steps = self.classes.iter().flat_map(|class| &class.steps);
         let through_switch = |operand: &KernelOperand| matches!(operand, KernelOperand::Multicast { .. });
         steps.any(|step| step.action.sources().iter().chain(step.action.dests()).any(through_switch))
     }
 
-    /// Whether a block touches a peer's user buffer, or all of them through the switch: then all ranks map each other's.
+    /// Returns true if a block touches a peer's user buffer, or all of them through the switch. Then all ranks map each other's.
     pub fn reaches_peers(&self) -> bool {
         let ranks = self.shape.ranks;
         let remote = |member: usize, at: BlockId, times: u32, operand: &KernelOperand| match operand {
@@ -370,7 +370,7 @@ impl BlockClass {
         self.links.iter().map(|links| links.count).sum()
     }
 
-    /// What a link counts.
+    /// The counter of a link.
     pub fn kind(&self, link: i32) -> CounterKind {
         let has = |group: &&ClassLinks| (group.first..group.first + group.count).contains(&(link as u32));
         self.links.iter().find(has).map_or(CounterKind::Data, |group| group.kind)
@@ -382,7 +382,7 @@ impl BlockClass {
         self.loops[..after].last().filter(|around| step - around.first < around.count)
     }
 
-    /// What a member does one after the other: indices of steps, each with its iteration. `None` where loops are not
+    /// The order in which a member goes through the steps: their indices, each with its iteration. `None` where loops are not
     /// within the steps, in order and apart.
     pub fn order(&self) -> Option<Vec<(usize, u32)>> {
         let (mut order, mut done) = (Vec::new(), 0);
@@ -401,7 +401,7 @@ impl BlockClass {
 }
 
 impl KernelStep {
-    /// What it serves when it is done for the `i`-th time.
+    /// The operation that it serves when it is done for the `i`-th time.
     pub fn origin(&self, i: u32) -> Option<&StepOrigin> {
         self.origins.get(i as usize)
     }
@@ -455,7 +455,7 @@ impl fmt::Display for Kernel {
 /// Writes formulas for a world size.
 struct Formulas {
     ranks: u32,
-    /// What links advance by.
+    /// The amounts by which links advance.
     per: &'static str,
 }
 

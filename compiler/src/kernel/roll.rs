@@ -23,7 +23,7 @@ const TRIES: usize = 32;
 /// Most values of a table that a loop brings in.
 const TABLE: usize = 1024;
 
-/// What steps have to share to be one step of a loop.
+/// The part of steps that must be equal for them to be one step of a loop.
 #[derive(PartialEq, Eq, Hash)]
 struct Shape<'k> {
     statement: Option<StatementId>,
@@ -121,7 +121,8 @@ impl Roller<'_> {
         steps.extend_from_slice(&self.steps[range]);
     }
 
-    /// Where steps repeat, with which period and how often: what saves most, else has the shortest period, else is first.
+    /// Finds steps that repeat: the first one, the period and the number of times. It prefers what saves most, then the shortest
+    /// period, then the first.
     fn best(&self, range: &Range<usize>, tried: &FxHashSet<(usize, usize)>) -> Option<(usize, usize, usize)> {
         let mut best: Option<(usize, (usize, usize, usize))> = None;
         for period in 1..=(range.len() / LEAST).min(LONGEST) {

@@ -27,7 +27,7 @@ impl Series {
         u32::try_from(self.at(i)).ok()
     }
 
-    /// Whether it is 0 always.
+    /// Returns true if it is always 0.
     pub fn is_zero(self) -> bool {
         self == Series { start: 0, by: 0 }
     }

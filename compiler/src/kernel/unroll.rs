@@ -1,4 +1,4 @@
-//! What one block of one rank does, read back from the kernel: the basis of the check `rolled`.
+//! Reads the steps of one block of one rank back from the kernel, for the check `rolled`.
 
 use super::{BlockClass, Kernel, KernelAction, KernelOperand, LinkEnd, LinkRun};
 use crate::program::ids::{BlockId, Rank, Slice, ThreadBlock};

@@ -37,16 +37,16 @@ impl Default for Widths {
 }
 
 impl Widths {
-    /// What tests take: counters that wrap after 1024 signals, blocks of two warps, two packs in flight, slots and tiles of 256
+    /// The widths of tests: counters that wrap after 1024 signals, blocks of two warps, two packs in flight, slots and tiles of 256
     /// bytes. A chunk of 3 KiB then goes through the unrolled loop of a copy and through its rest, or is 12 tiles.
     pub const SMALL: Widths =
         Widths { counter_bits: 10, threads: 64, loads: 2, slot_bytes: 256, line_bytes: 256, tile: 256 };
 
-    /// What a slot has room for by protocol Simple where nothing is shrunk: some ten microseconds of a thread block's stores,
+    /// The bytes of a slot by protocol Simple where nothing is shrunk: some ten microseconds of a thread block's stores,
     /// beside which a hop's latency is small.
     pub const SLOT_BYTES: u64 = 64 << 10;
 
-    /// What it has room for by LL and LL128, which are for small messages.
+    /// The bytes of a slot by LL and LL128, which are for small messages.
     pub const LINE_BYTES: u64 = 16 << 10;
 
     /// Bytes of a tile that goes through slots unless the schedule says otherwise; `lines`: those of LL or LL128, too.
