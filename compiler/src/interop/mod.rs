@@ -29,7 +29,7 @@ fn finding(check: Check, loc: Loc, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(check, loc, message)
 }
 
-/// What chunks beyond a buffer's end are called.
+/// The name of chunks beyond a buffer's end.
 fn out_of_bounds(buffer: &str, start: i64, count: i64, size: impl Display) -> String {
     match count {
         1 => format!("there is no chunk {start} among the {size} of `{buffer}`"),

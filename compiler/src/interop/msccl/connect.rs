@@ -126,7 +126,7 @@ impl Connecting {
         }
     }
 
-    /// What the steps of a GPU wait for. A `nop`'s wait is one of the step after it.
+    /// The waits of a GPU's steps. A `nop`'s wait belongs to the step after it.
     fn depend(&mut self, rank: u32, blocks: &[Block]) {
         let next: Vec<Vec<Option<u32>>> = blocks.iter().map(next_publishing).collect();
         for (block, own) in blocks.iter().zip(0..) {

@@ -24,7 +24,7 @@ const MOST_CHUNKS: i64 = 1 << 16;
 #[derive(Clone, Debug)]
 pub(super) struct Algorithm {
     pub(super) name: String,
-    /// Where the name stands.
+    /// The place of the name.
     pub(super) loc: Loc,
     pub(super) kind: Kind,
     pub(super) protocol: Protocol,
@@ -112,18 +112,18 @@ impl StepKind {
         matches!(self, Send | ReceiveCopySend | ReceiveReduceSend | ReceiveReduceCopySend)
     }
 
-    /// Whether it reads src.
+    /// Returns true if it reads src.
     pub(super) fn reads(self) -> bool {
         !matches!(self, StepKind::Receive | StepKind::ReceiveCopySend | StepKind::Nop)
     }
 
-    /// Whether it stores to dst.
+    /// Returns true if it stores to dst.
     pub(super) fn stores(self) -> bool {
         !matches!(self, StepKind::Send | StepKind::ReceiveReduceSend | StepKind::Nop)
     }
 }
 
-/// Where the first tag begins that has too many attributes. Linear.
+/// Finds the first tag that has too many attributes. Linear.
 fn crowded(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -214,7 +214,7 @@ impl Reader<'_> {
         &mut self.findings[last]
     }
 
-    /// Where an element begins: its name.
+    /// The place of an element: its name.
     fn tag(node: Node<'_, '_>) -> Range<usize> {
         let start = node.range().start;
         start..(start + 1 + node.tag_name().name().len()).min(node.range().end)
@@ -282,7 +282,7 @@ impl Reader<'_> {
         if node.has_attribute(name) { self.number(node, name, range) } else { Some(absent) }
     }
 
-    /// What a name stands for.
+    /// The meaning of a name.
     fn choice<T: Clone>(&mut self, node: Node<'_, '_>, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let (text, at) = self.text(node, name)?;
         let found = choices.iter().find(|(choice, _)| *choice == text);

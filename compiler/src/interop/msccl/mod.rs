@@ -58,7 +58,7 @@ pub use export::{Exported, Runtime, export};
 use sequence::{Room, Sequence};
 use std::sync::Arc;
 
-/// Whether a text looks like an algorithm file rather than like Rust.
+/// Returns true if a text looks like an algorithm file and not like Rust.
 pub fn is_xml(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with('<')
 }
@@ -229,7 +229,7 @@ impl Import {
     }
 }
 
-/// What files call the kinds; the first name of a kind is the one that is written.
+/// The files' names of the kinds. The first name of a kind is the one that is written.
 const KINDS: [(&str, Kind); 9] = [
     ("allreduce", Kind::AllReduce),
     ("allgather", Kind::AllGather),
@@ -247,7 +247,7 @@ fn kind(coll: &str) -> Option<Kind> {
     KINDS.iter().find(|(name, _)| *name == coll).map(|(_, kind)| *kind)
 }
 
-/// What a file's `coll` says of a kind.
+/// The value of `coll` for a kind.
 fn coll(kind: Kind) -> Option<&'static str> {
     KINDS.iter().find(|(_, known)| *known == kind).map(|(name, _)| *name)
 }

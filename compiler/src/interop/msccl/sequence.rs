@@ -28,7 +28,7 @@ pub(super) struct Sequence {
     pub(super) whole: bool,
 }
 
-/// What a connection has room for.
+/// The room of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Room {
     /// Everything.
@@ -61,7 +61,7 @@ pub(super) fn sequence(
 }
 
 impl Sequence {
-    /// Whether all steps can run with so much room on each connection.
+    /// Returns true if all steps can run with so much room on each connection.
     pub(super) fn fits(&self, connected: &Connected, room: Room) -> bool {
         order(connected, room).1
     }
@@ -298,7 +298,7 @@ impl<'a> Laying<'a> {
         Some(finding(Check::OutOfBounds, step.loc, message).note(note).context(self.program.context()))
     }
 
-    /// Where a chunk of a step lies. In place `i` and `o` are parts of one buffer.
+    /// The location of a chunk of a step. In place `i` and `o` are parts of one buffer.
     fn slice(&self, rank: Rank, chunks: Chunks, chunk: u32) -> Slice {
         let shape = &self.program.shape;
         let index = chunks.start + chunk;

@@ -17,13 +17,13 @@ const MOST_HANDLES: u64 = 1 << 16;
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) name: String,
-    /// Where the name stands.
+    /// The place of the name.
     pub(super) loc: Loc,
     pub(super) kind: Kind,
-    /// Whether scratch has room for packets: protocol LL.
+    /// True if scratch has room for packets: protocol LL.
     pub(super) packets: bool,
     pub(super) in_place: bool,
-    /// Where it says that scratch is used again and again.
+    /// The place where it says that scratch is reused.
     pub(super) reuse: Option<Loc>,
     /// Chunks of a unit, before groups of thread blocks split them.
     pub(super) unit_chunks: u32,
@@ -92,7 +92,7 @@ const TOP: &[&str] = &[
     "max_message_size",
 ];
 
-/// What may be `collective`.
+/// The values of `collective`.
 pub(super) const KINDS: [(&str, Option<Kind>); 7] = [
     ("allreduce", Some(Kind::AllReduce)),
     ("allgather", Some(Kind::AllGather)),

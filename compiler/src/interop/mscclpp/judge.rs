@@ -1,4 +1,4 @@
-//! What a plan's own synchronization orders, as MSCCL++ has it; and the accesses that it leaves unordered.
+//! Judges a plan's own synchronization as MSCCL++ executes it, and reports the accesses that it leaves unordered.
 //!
 //! A block's *phase* ends at a `nop` or a barrier. A wait is one thread's: the others know of it when the phase ends. A
 //! signal tells what its thread knows: the phases that are over, and what the thread has waited for in this one. Relaxed
@@ -71,7 +71,7 @@ pub(super) fn judge(
     Err(races.into_iter().map(say).collect())
 }
 
-/// What is over.
+/// The accesses that are over.
 #[derive(Clone, Debug)]
 struct Known {
     /// Phases, by block.
@@ -113,7 +113,7 @@ impl Known {
     }
 }
 
-/// What somebody knows: accesses of every sort that are over, and reads that are.
+/// The knowledge of a block or thread: the accesses of every sort that are over, and the reads.
 #[derive(Clone, Debug)]
 struct Clock {
     done: Known,
@@ -134,11 +134,11 @@ impl Clock {
 #[derive(Clone, Debug)]
 struct Block {
     clock: Clock,
-    /// What single threads have learned in this phase; `None` for all of them.
+    /// The knowledge that single threads have gained in this phase; `None` for all of them.
     threads: FxHashMap<Option<u32>, Clock>,
-    /// What packets have told in this phase, word by word.
+    /// The knowledge that packets have brought in this phase, word by word.
     heard: Option<Known>,
-    /// What the block has put by port.
+    /// The puts of the block by port.
     ported: Vec<Stamp>,
 }
 

@@ -41,7 +41,7 @@ pub(super) fn lay(
     Ok(laying.finish(edges))
 }
 
-/// Where a chunk lies. In place `i` and `o` are parts of one buffer.
+/// The location of a chunk. In place `i` and `o` are parts of one buffer.
 fn locate(shape: &Shape, at: At) -> Location {
     match at.buffer {
         Buffer::Input | Buffer::Data => shape.input_location(at.rank, at.chunk),
@@ -50,7 +50,7 @@ fn locate(shape: &Shape, at: At) -> Location {
     }
 }
 
-/// Where a read of a packet finds it.
+/// The place at which a read of a packet finds it.
 #[derive(Clone, Copy)]
 enum Stored {
     /// In the reading block's own scratch.

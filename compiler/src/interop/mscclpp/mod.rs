@@ -58,7 +58,7 @@ use plan::Plan;
 use run::Order;
 use std::sync::Arc;
 
-/// Whether a text looks like an execution plan rather than like Rust.
+/// Returns true if a text looks like an execution plan and not like Rust.
 pub fn is_json(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with('{')
 }

@@ -13,7 +13,7 @@ use jsonc_parser::common::Ranged;
 const MOST_OPS: u64 = 1 << 20;
 /// Ids of channels and buffers of a thread block.
 const MOST_IDS: u64 = 1 << 16;
-/// What may be `reduce_op`.
+/// The values of `reduce_op`.
 pub(super) const OPERATORS: [(&str, RedOp); 3] =
     [("sum", RedOp::Sum), ("min", RedOp::Min), ("max", RedOp::Max)];
 /// Most characters of an operation's text that are shown.
@@ -21,7 +21,7 @@ const LONGEST: usize = 160;
 
 #[derive(Clone, Debug)]
 pub(super) struct Op {
-    /// Where its name stands.
+    /// The place of its name.
     pub(super) loc: Loc,
     /// Its text, white space folded to single blanks.
     pub(super) text: String,
@@ -31,7 +31,7 @@ pub(super) struct Op {
     pub(super) ids: Vec<Number>,
     pub(super) sources: Vec<Ref>,
     pub(super) dests: Vec<Ref>,
-    /// Which part of how many of its chunks it moves.
+    /// The part of its chunks that it moves, and the number of parts.
     pub(super) part: (u32, u32),
     /// How the file says that it combines.
     pub(super) combines: Option<RedOp>,
@@ -59,7 +59,7 @@ pub(super) enum Base {
     Switch(u64),
 }
 
-/// What an operation does.
+/// The action of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sort {
     Nop,
@@ -78,7 +78,7 @@ pub(super) enum Sort {
     Move(Form),
 }
 
-/// What a move reads and stores.
+/// The sources and destinations of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Form {
     /// Each source goes to the destination at its place, apart from the others.

@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub(super) counters: Vec<Counter>,
 }
 
-/// What a thread block does at one point.
+/// The action of a thread block at one point.
 #[derive(Debug)]
 pub(super) struct Act {
     /// The index of its block in [`Plan::blocks`].
@@ -81,7 +81,7 @@ pub(super) struct At {
     pub(super) chunk: u32,
 }
 
-/// What is counted.
+/// The things that are counted.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Counter {
     /// The n-th channel from one GPU to another.
@@ -106,7 +106,7 @@ pub(super) enum Counter {
 }
 
 impl Counter {
-    /// What it counts at first.
+    /// The value at first.
     pub(super) fn initial(&self) -> u32 {
         match self {
             Counter::Semaphore { initial, .. } => *initial,

@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         self.lines.loc(range.start..range.end)
     }
 
-    /// Where an object begins.
+    /// The place of an object.
     pub(super) fn head(&self, fields: Fields<'_>) -> Loc {
         let start = fields.object.range.start;
         self.lines.loc(start..start + 1)
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         found.map(|text| (text, at))
     }
 
-    /// What the text of a field stands for.
+    /// The meaning of a field's text.
     pub(super) fn choice<T: Clone>(
         &mut self,
         fields: Fields<'a>,

@@ -86,7 +86,7 @@ struct Resolving<'a> {
     blocks: Vec<(BlockId, Range<usize>)>,
     counters: FxHashMap<Counter, u32>,
     pipelines: u32,
-    /// What each counter is used for.
+    /// The use of each counter.
     uses: BTreeMap<u32, Vec<Run>>,
     /// The unit of all pipelines, and where the first stands.
     unit: Option<(u64, Loc)>,
@@ -440,7 +440,7 @@ impl Resolving<'_> {
         }
     }
 
-    /// Where the first chunk of this thread block's part of a range lies; on each rank of a switch channel.
+    /// The location of the first chunk of this thread block's part of a range; one on each rank of a switch channel.
     fn first(&mut self, op: &Op, chunks: &Ref, packet: bool) -> Vec<(At, bool)> {
         let place = self.place();
         let gpu = &self.document.gpus[place.rank.0 as usize];

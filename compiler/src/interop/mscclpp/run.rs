@@ -120,7 +120,7 @@ struct Run<'a> {
     posts: Vec<Vec<(usize, Point)>>,
 }
 
-/// What a block waits for.
+/// The things that a block waits for.
 enum Missing {
     Counter(u32),
     Packet(At),
@@ -170,7 +170,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the next act of a block waits for.
+    /// The things that the next act of a block waits for.
     fn missing(&self, block: usize) -> Option<Missing> {
         let Point { act, chunk } = self.next[block];
         match &self.plan.acts.get(act as usize)?.what {

@@ -20,7 +20,7 @@ pub(super) struct Direct {
     pub(super) scratch: u32,
 }
 
-/// Where the value of a message lies besides: there, as long as it has been stored to so many times.
+/// A location that also holds the value of a message, as long as it has been stored to so many times.
 type Copies = Vec<(Slice, u32)>;
 
 struct Directing<'p> {

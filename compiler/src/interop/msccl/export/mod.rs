@@ -25,7 +25,7 @@ use crate::options::{self, Protocol};
 use crate::program::Program;
 use rustc_hash::FxHashSet;
 
-/// Who is to run a file.
+/// The runtime that is to run a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Runtime {
     /// RCCL: 64 steps a thread block.

@@ -14,7 +14,7 @@ pub(super) struct Tb {
     pub(super) receive: Option<Rank>,
 }
 
-/// Where steps run, and the order in which they are placed.
+/// The thread blocks of steps, and the order in which they are placed.
 pub(super) struct Placed {
     /// The thread blocks of each rank.
     pub(super) blocks: Vec<Vec<Tb>>,
@@ -68,7 +68,7 @@ pub(super) fn place(
     Ok(placing.blocks(program.shape.ranks, before, &depth, order))
 }
 
-/// What a channel has been given.
+/// The steps that a channel has been given.
 #[derive(Default)]
 struct Channel {
     /// The program's channel.
@@ -82,7 +82,7 @@ struct Channel {
 
 struct Placing<'a> {
     tasks: &'a Tasks,
-    /// Where each task stands in the order.
+    /// The index of each task in the order.
     rank_of: &'a [u32],
     channels: Vec<Channel>,
     /// The channel of each task that sends or receives.

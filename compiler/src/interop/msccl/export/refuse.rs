@@ -1,4 +1,4 @@
-//! What a file cannot say, and what is beyond the limits of who runs it.
+//! Refuses what a file cannot say, and what is beyond the limits of its runtime.
 
 use super::Runtime;
 use crate::diagnostic::{Check, Diagnostic, Loc};

@@ -126,7 +126,7 @@ fn step(program: &Program, task: &Task) -> Step {
     }
 }
 
-/// What a file calls a buffer. In place both names are parts of one; the larger one has all of it.
+/// The file's name of a buffer. In place both names are parts of one buffer; the larger one has all of it.
 fn buffer(program: &Program, buffer: Buffer) -> Buffer {
     match (buffer, program.shape.kind) {
         (Buffer::Data, Kind::AllGather | Kind::Broadcast) => Buffer::Output,

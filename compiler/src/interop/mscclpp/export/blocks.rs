@@ -38,7 +38,7 @@ pub(super) enum Item {
     Move(Piece),
 }
 
-/// What signals are given through.
+/// The means by which signals are given.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Sort {
     /// A channel, without order.
@@ -104,7 +104,7 @@ fn refused(program: &Program, loc: Loc, step: &Step, why: &str) -> Diagnostic {
     }
 }
 
-/// Which signal of its wire each signal of a counter is.
+/// The number on its wire of each signal of a counter.
 struct Signals {
     numbers: FxHashMap<Counter, Vec<u32>>,
     /// For each waiting block its wires, with their signals: whether each is a start.
@@ -140,7 +140,7 @@ impl Signals {
     }
 }
 
-/// Whether a counter is one of blocks, and not of a connection, whose moves are refused.
+/// Returns true if a counter belongs to blocks and not to a connection, whose moves are refused.
 fn known(counter: &Counter) -> bool {
     matches!(counter.kind, CounterKind::Start | CounterKind::Data)
 }
@@ -149,13 +149,13 @@ struct Writer<'a> {
     place: BlockId,
     signals: &'a Signals,
     items: Vec<Item>,
-    /// Where chunks lie that are between two operations, and how many.
+    /// The location and the number of chunks that are between two operations.
     relay: u32,
     relayed: u32,
     /// How many signals of each wire have been given, and taken.
     given: FxHashMap<Wire, u32>,
     taken: FxHashMap<Wire, u32>,
-    /// What has been read and stored since the last `nop`, and on which wires signalled and waited.
+    /// The reads and stores since the last `nop`, and the wires that were signalled and waited on.
     reads: Vec<Operand>,
     stores: Vec<Operand>,
     used: FxHashSet<(bool, Wire)>,

@@ -75,17 +75,17 @@ pub fn export(collective: &Collective, domain: &Domain, op: RedOp) -> Result<Str
     Ok(text::text(&frame, &parts, &wires))
 }
 
-/// What the format calls a kind, if it has it.
+/// The format's name of a kind, if it has it.
 fn kind_name(kind: Kind) -> Option<&'static str> {
     super::document::KINDS.iter().find(|(_, known)| *known == Some(kind)).map(|(name, _)| *name)
 }
 
-/// What the format calls an operator, if executors combine by it.
+/// The format's name of an operator, if executors combine by it.
 fn reduce_op(op: RedOp) -> Option<&'static str> {
     super::ops::OPERATORS.iter().find(|(_, known)| *known == op).map(|(name, _)| *name)
 }
 
-/// What no operation of a plan can be blamed for.
+/// Refusals that no single operation of a plan can be blamed for.
 fn unsupported(schedule: &Schedule, program: &Program, op: RedOp) -> Vec<Diagnostic> {
     let refuse =
         |message: String| finding(Check::Unsupported, program.name_loc, message).context(program.context());

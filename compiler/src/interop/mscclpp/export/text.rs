@@ -11,7 +11,7 @@ use serde_json::ser::{Formatter, Serializer};
 use std::fmt::Write as _;
 use std::io;
 
-/// What the plan says beside its operations.
+/// The parts of the plan beside its operations.
 pub(super) struct Frame<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) collective: &'static str,
@@ -215,7 +215,7 @@ fn gpu(frame: &Frame<'_>, parts: &Parts, wires: &Wires, rank: Rank) -> String {
     text + "\n  ]}"
 }
 
-/// What the format calls a buffer. Of one buffer in two roles it is the larger, which holds all chunks.
+/// The format's name of a buffer. A buffer in two roles has the name of the larger, which holds all chunks.
 fn letter(shape: &Shape, buffer: Buffer) -> &'static str {
     match buffer {
         Buffer::Data if shape.kind == Kind::AllGather => "o",

@@ -25,7 +25,7 @@ pub(super) struct Gpu {
     pub(super) blocks: Vec<Block>,
 }
 
-/// What a thread block names by position: numbers of its GPU.
+/// The channels and buffers that a thread block names by position, as numbers of its GPU.
 #[derive(Default)]
 pub(super) struct Block {
     pub(super) channels: Vec<usize>,
@@ -101,7 +101,7 @@ fn switched(operand: &Operand) -> Option<Buffer> {
 }
 
 impl Wires {
-    /// What an operation of the thread block at `place` calls the channel, or semaphore, of a tick.
+    /// The name by which an operation of the thread block at `place` calls the channel or semaphore of a tick.
     pub(super) fn tick(&self, place: BlockId, sort: Sort, (from, to): (BlockId, BlockId)) -> usize {
         let gpu = &self.gpus[place.rank.0 as usize];
         if sort == Sort::Semaphore {
@@ -112,13 +112,13 @@ impl Wires {
         own.iter().position(|&id| gpu.channels[id].1 == peer).unwrap_or(0)
     }
 
-    /// What it calls a peer's buffer.
+    /// The name by which it calls a peer's buffer.
     pub(super) fn remote(&self, place: BlockId, buffer: (Rank, Buffer)) -> usize {
         let gpu = &self.gpus[place.rank.0 as usize];
         number(&gpu.blocks[place.block.0 as usize].remote, &number(&gpu.remote, &buffer))
     }
 
-    /// What it calls a buffer of all ranks.
+    /// The name by which it calls a buffer of all ranks.
     pub(super) fn switch(&self, place: BlockId, buffer: Buffer) -> usize {
         let gpu = &self.gpus[place.rank.0 as usize];
         number(&gpu.blocks[place.block.0 as usize].switches, &number(&gpu.switches, &buffer))
