@@ -56,14 +56,17 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `error` | faults: what can go wrong in a text, in a request, in a run |
+//! | `fault` | everything that can go wrong: in a text, in a request, in a run |
+//! | `random` | the scheduler's random numbers |
 //! | `registers` | vectors of 32 lanes |
-//! | `arithmetic` | floats of every format and rounding; lane-wise instructions as tables |
+//! | `arithmetic` | the types of PTX, floats of every format and rounding, lane-wise instructions as tables |
+//! | `isa` | decoded instructions and functions |
 //! | `front` | PTX text to decoded functions, with points where diverged lanes meet and registers that share places |
 //! | `memory` | one address space of all ranks, as words that host atomics access |
-//! | `execute` | warps and blocks: what an instruction does in 32 lanes, memory instructions, barriers, copies |
+//! | `observe` | the hooks at which the memory model and the clock see what warps do |
 //! | `model` | the PTX memory model: who knows of which access, which values may be read, races |
 //! | `clock` | the virtual clock: topologies, links, registers in flight, timelines |
+//! | `execute` | warps and blocks: what an instruction does in 32 lanes, memory instructions, barriers, copies |
 //! | `machine` | ranks, launches, the seeded order of warps over host threads, hangs |
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -72,25 +75,29 @@
 
 mod arithmetic;
 mod clock;
-mod error;
 mod execute;
+mod fault;
 mod front;
+mod isa;
 mod machine;
 mod memory;
 mod model;
+mod observe;
+mod random;
 mod registers;
 
 pub use clock::{
     BlockTimes, ClockOptions, Gpu, LinkUse, Message, Picoseconds, Span, Timeline, Timing, Topology, Wires,
 };
-pub use error::{
-    AccessKind, BadAccess, Fault, Near, Place, PtxError, PtxProblem, PtxProblemKind, RequestError,
-    SourceLine, Space,
-};
-pub use front::class::Class;
+pub use execute::counts::{Accesses, ClassCount, LinkStatistics, Waits};
+pub use fault::Fault;
+pub use fault::hang::{Polled, Waiting, WaitsFor};
+pub use fault::place::{AccessKind, BadAccess, Near, Place, SourceLine, Space};
+pub use fault::ptx::{PtxError, PtxProblem, PtxProblemKind};
+pub use fault::race::{Party, Race, RaceReason, SlotReuse};
+pub use fault::request::RequestError;
 pub use front::module::Module;
-pub use machine::counts::{Accesses, ClassCount, LinkStatistics, Waits};
-pub use machine::hang::{Polled, Waiting, WaitsFor};
+pub use isa::Class;
 pub use machine::launch::Launch;
 pub use machine::{Config, Execution, Machine, Outcome, Policy, Statistics, Status};
-pub use model::{Check, Layout, Party, Race, RaceReason, SlotReuse, Stale};
+pub use model::{Check, Layout, Stale};

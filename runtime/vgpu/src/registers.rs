@@ -10,6 +10,17 @@ const CHUNK: usize = 8;
 
 /// One value a lane.
 pub(crate) type Lanes<T> = [T; LANES];
+/// The lanes of a mask, ascending.
+pub(crate) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        (mask != 0).then(|| {
+            let lane = mask.trailing_zeros() as usize;
+            mask &= mask - 1;
+            lane
+        })
+    })
+}
+
 /// Index of a register in its bank.
 pub(crate) type Reg = u16;
 /// Stands for a register that an instruction does not have.

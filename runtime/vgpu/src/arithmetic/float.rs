@@ -3,6 +3,8 @@
 
 use half::{bf16, f16};
 
+use crate::arithmetic::types::Ty;
+
 /// The NaN that f32 instructions give.
 const NAN32: u32 = 0x7fff_ffff;
 /// The NaN that f16 and bf16 instructions give.
@@ -278,8 +280,7 @@ pub(crate) const E5M2: Format = Format::ieee(5, 2, 0x7f);
 pub(crate) const E4M3: Format = Format { exponent: 4, mantissa: 3, nan: 0x7f, finite: 0x7e };
 
 /// The format of a single value.
-pub(crate) fn format(ty: crate::front::ast::Ty) -> Option<Format> {
-    use crate::front::ast::Ty;
+pub(crate) fn format(ty: Ty) -> Option<Format> {
     Some(match ty {
         Ty::F16 => F16,
         Ty::Bf16 => BF16,

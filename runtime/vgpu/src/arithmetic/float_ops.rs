@@ -3,9 +3,8 @@
 
 use crate::arithmetic::exact;
 use crate::arithmetic::float::{F32, F64, Format, Round, format, narrow};
-use crate::execute::access::lanes;
-use crate::front::ast::Ty;
-use crate::registers::{Bank, Reg, Regs};
+use crate::arithmetic::types::Ty;
+use crate::registers::{Bank, Reg, Regs, lanes};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FloatKind {

@@ -1,6 +1,7 @@
-//! Values: floats as PTX defines them, and lane-wise instructions as tables.
+//! Values: the types of PTX, floats of every format and rounding, and lane-wise instructions as tables.
 
 pub(crate) mod exact;
 pub(crate) mod float;
 pub(crate) mod float_ops;
-pub(crate) mod lanes;
+pub(crate) mod tables;
+pub(crate) mod types;

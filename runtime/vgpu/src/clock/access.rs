@@ -2,12 +2,10 @@
 
 use super::fabric::Load;
 use super::{Clock, Current, Flag, Message, Picoseconds};
-use crate::error::{AccessKind, Fault, Space};
-use crate::execute::access::lanes;
-use crate::execute::block::Block;
-use crate::execute::observe::{Event, Multicast, Observer, Site, Touch};
-use crate::front::isa::{Access, Order, Scope};
-use crate::registers::{Lanes, Reg, Regs};
+use crate::fault::AccessKind;
+use crate::isa::{Access, Order};
+use crate::observe::Site;
+use crate::registers::{Lanes, lanes};
 
 /// When an access has left its SM, takes effect, and gives its value or is acknowledged.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +120,7 @@ impl Clock {
         if kind == AccessKind::Store {
             return;
         }
-        for &r in site.function.flight.operands(site.pc).loads {
+        for &r in site.function.operands.of(site.pc).loads {
             let ready = &mut times.frames[frame].1;
             ready.set(r, ready.of(r).max(has), times.next);
             times.loads = times.loads.max(has);
@@ -131,99 +129,4 @@ impl Clock {
             times.next = times.next.max(has);
         }
     }
-}
-
-impl Observer for Clock {
-    fn clock(&mut self) -> Option<&mut Clock> {
-        Some(self)
-    }
-
-    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
-        // Compilers move what reads shared memory.
-        if touch.allocation.is_some() {
-            self.visit(touch.site.function, touch.site.pc);
-        }
-        let order = touch.access.order;
-        let releases = matches!(order, Order::Release | Order::AcqRel);
-        if let Some(state) = self.blocks.get_mut(&self.current.block)
-            && releases
-            && touch.access.scope != Scope::Cta
-        {
-            // What came before has to be there.
-            self.current.at = self.current.at.max(state.acknowledged);
-            let times = &mut state.warps[self.current.warp];
-            times.next = times.next.max(self.current.at);
-        }
-        Ok(())
-    }
-
-    fn done(&mut self, touch: &Touch<'_>, _: &mut Regs, _: &[Reg]) -> Result<bool, Fault> {
-        let Touch { site, kind, access, .. } = *touch;
-        if touch.way.is_some() {
-            // All ranks' parts are charged for at once.
-            return Ok(false);
-        }
-        let strong = access.order != Order::Weak || kind == AccessKind::Atomic;
-        let (has, effect) = match touch.allocation {
-            Some((owner, _)) if touch.space == Space::Global => {
-                let (addresses, mask, bytes) = (touch.addresses, touch.mask, access.bytes());
-                let Times { effect, back, .. } =
-                    self.transfer(kind, strong, Load::of(addresses, mask, bytes), owner);
-                let signal = Signal { kind, addresses, mask, bytes, effect, back };
-                (if strong { self.flags(&signal) } else { back }, Some(effect))
-            }
-            _ => (self.current.at + self.cycles(self.options.topology.gpu.shared_cycles), None),
-        };
-        self.finish(&site, (kind, access), has, effect);
-        Ok(false)
-    }
-
-    fn multicast(&mut self, multicast: &Multicast<'_>) {
-        Clock::multicast(self, multicast);
-    }
-
-    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
-        match event {
-            Event::Arrive { barrier, waits, .. } => {
-                self.visit(site.function, site.pc);
-                if let Some(state) = self.blocks.get_mut(&site.block.number) {
-                    state.warps[site.warp as usize].waits = waits.then_some(barrier);
-                    let latest = state.arrivals.entry(barrier).or_default();
-                    *latest = self.current.at.max(*latest);
-                }
-            }
-            Event::Complete { barrier } => {
-                let cycles = self.cycles(self.options.topology.gpu.barrier_cycles);
-                if let Some(state) = self.blocks.get_mut(&site.block.number) {
-                    let on = state.arrivals.remove(&barrier).unwrap_or(self.current.at) + cycles;
-                    for warp in state.warps.iter_mut().filter(|warp| warp.waits == Some(barrier)) {
-                        (warp.next, warp.waits) = (warp.next.max(on), None);
-                    }
-                }
-            }
-            Event::Copy { lane, bulk, to, from, read, bytes, mbarrier } => {
-                self.copy(&site, lane, bulk, (from, read), (to, bytes), mbarrier);
-            }
-            Event::CopyCommit { lane, bulk } => self.commit(&site, lane, bulk),
-            Event::CopyWait { lane, bulk, read, groups } => {
-                self.await_groups(&site, lane, bulk, read, groups)
-            }
-            Event::MbarrierArrive { lane, address, phase, copies } => {
-                self.arrive_at(&site, lane, address, phase, copies);
-            }
-            Event::MbarrierOver { address, phase, .. } => self.await_phase(&site, address, phase),
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn block_starts(&mut self, block: &Block) {
-        Clock::block_starts(self, block);
-    }
-
-    fn block_ends(&mut self, block: &Block) {
-        Clock::block_ends(self, block);
-    }
-
-    fn launch_ends(&mut self, _: &Block) {}
 }

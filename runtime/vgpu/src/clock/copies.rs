@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use super::access::Times;
 use super::fabric::Load;
 use super::{Clock, Current, Picoseconds};
-use crate::error::{AccessKind, Space};
-use crate::execute::observe::Site;
+use crate::fault::{AccessKind, Space};
+use crate::observe::Site;
 use crate::registers::LANES;
 
 /// Bytes of a bulk copy that go their way together: parts overlap with each other on links and in memory.

@@ -1,8 +1,7 @@
 //! What transfers wait for: each server works on one thing at a time.
 
 use super::topology::{LINE, Picoseconds, Topology, Wires, picoseconds};
-use crate::execute::access::lanes;
-use crate::registers::Lanes;
+use crate::registers::{Lanes, lanes};
 
 /// Something that works on one thing at a time. Requests come roughly in the order of time: one that is ready earlier
 /// than those before it takes the gaps that they have left.
@@ -347,7 +346,7 @@ mod tests {
     #[test]
     fn work_is_conserved_whatever_the_order() {
         // Pseudo-random requests: busy time equals the work, intervals are apart.
-        let mut random = crate::machine::random::Random::new(7);
+        let mut random = crate::random::Random::new(7);
         let mut server = Server::default();
         let mut work = 0;
         for step in 0..2000u64 {

@@ -36,26 +36,23 @@ mod access;
 mod copies;
 mod fabric;
 mod multicast;
-mod operands;
+mod observer;
+mod ready;
 mod sm;
 mod timeline;
 pub(crate) mod topology;
 mod watch;
 
 use fabric::Fabric;
-pub(crate) use operands::Flight;
-use operands::Ready;
+use ready::Ready;
 use rustc_hash::FxHashMap;
 use sm::Sm;
 use std::sync::Arc;
 pub use timeline::{BlockTimes, LinkUse, Message, Span, Timeline, Timing};
 pub use topology::{Gpu, Picoseconds, Topology, Wires};
 
-use crate::execute::block::Block;
-use crate::execute::observe::Site;
-use crate::front::class::Class;
-use crate::front::isa::{Clock as Unit, Function, Op, Scope};
 use crate::front::module::Module;
+use crate::isa::{Class, Function, Op, Scope};
 use crate::registers::Regs;
 use watch::Watch;
 
@@ -208,133 +205,8 @@ impl Clock {
         (cache / 2).min(self.fabric.latency()) / 2
     }
 
-    /// When a warp can go on.
-    pub(crate) fn due(&self, block: u32, warp: u32) -> Picoseconds {
-        self.blocks.get(&block).map_or(0, |block| block.warps[warp as usize].next)
-    }
-
-    /// A warp that can go on `now` has a turn until another one can.
-    pub(crate) fn turn(&mut self, now: Picoseconds, until: Picoseconds) {
-        self.fabric.past = now;
-        self.until = until.saturating_add(self.lookahead());
-        if self.flags.len() > 1 << 16 {
-            self.flags.retain(|_, flag| flag.arrives > now);
-        }
-        if self.atomics.len() > 1 << 16 {
-            self.atomics.retain(|_, done| *done > now);
-        }
-    }
-
-    /// The time of the instruction that is being executed.
-    pub(crate) fn read(&self, unit: Unit) -> u64 {
-        match unit {
-            Unit::Nanoseconds => self.current.at / 1000,
-            Unit::Cycles => (self.current.at as f64 * self.options.topology.gpu.clock_ghz / 1000.0) as u64,
-        }
-    }
-
     fn cycles(&self, cycles: u32) -> Picoseconds {
         self.options.topology.cycles(cycles)
-    }
-
-    pub(crate) fn block_starts(&mut self, block: &Block) {
-        let sms = u64::from(self.options.topology.gpu.sms);
-        let start = self.idle[block.rank];
-        let labels = self.labels.iter().find(|(module, _)| Arc::ptr_eq(module, &block.module));
-        let number = self.timing.timeline.as_mut().map_or(0, |timeline| {
-            timeline.blocks.push(BlockTimes {
-                rank: block.rank,
-                launch: block.launch,
-                block: block.shape.block,
-                start,
-                end: start,
-                spans: Vec::new(),
-            });
-            timeline.blocks.len() - 1
-        });
-        // Without a timeline blocks are told apart by their own numbers.
-        let number = if self.options.timeline { number } else { block.number as usize };
-        let state = BlockState {
-            rank: block.rank,
-            sm: block.rank * sms as usize + (block.shape.linear() % sms) as usize,
-            warps: (0..block.shape.warps())
-                .map(|_| WarpTimes { next: start, ..WarpTimes::default() })
-                .collect(),
-            arrivals: FxHashMap::default(),
-            acknowledged: start,
-            arrived: start,
-            last: start,
-            number,
-            labels: labels.map(|(_, labels)| labels.clone()),
-        };
-        self.blocks.insert(block.number, state);
-    }
-
-    pub(crate) fn block_ends(&mut self, block: &Block) {
-        let Some(mut state) = self.blocks.remove(&block.number) else { return };
-        self.flying.end_block(block.number);
-        // A kernel is not over before its stores have arrived.
-        let end = state.arrived.max(state.last + self.cycles(1));
-        let idle = &mut self.idle[block.rank];
-        *idle = (*idle).max(end);
-        self.timing.ranks[block.rank] = *idle;
-        self.timing.end = self.timing.end.max(end);
-        if let Some(timeline) = &mut self.timing.timeline {
-            let mut visits = Watch::default();
-            state.warps.iter_mut().for_each(|warp| visits.join(warp.watch.finish(end)));
-            timeline.blocks[state.number].end = end;
-            timeline.blocks[state.number].spans = visits.spans();
-        }
-    }
-
-    /// A warp wants to execute an instruction with the lanes of a mask, in an activation. `false`: its time has not come.
-    pub(crate) fn issue(&mut self, site: &Site<'_>, frame: usize, regs: &Regs, active: u32) -> bool {
-        let Site { block, warp, function, pc, .. } = *site;
-        let inst = &function.code[pc as usize];
-        // What a register has from the start takes no time where it comes late.
-        if let Op::Preset(..) = inst.op {
-            return true;
-        }
-        let Some(state) = self.blocks.get_mut(&block.number) else { return true };
-        let times = &mut state.warps[warp as usize];
-        while times.frames.len() <= frame {
-            times.frames.push((u32::MAX, Ready::default()));
-        }
-        let (owner, ready) = &mut times.frames[frame];
-        if *owner != function.first {
-            (*owner, *ready) = (function.first, Ready::default());
-        }
-        let used = function.flight.operands(pc);
-        let mut at = times.next;
-        if active != 0 {
-            let needed = used.reads.iter().chain(used.writes).map(|&r| ready.of(r));
-            at = needed.fold(at, Picoseconds::max);
-            if used.all {
-                at = at.max(times.loads);
-            }
-        }
-        let topology = &self.options.topology;
-        let sm = self.sms.entry(state.sm).or_default();
-        let class = inst.class;
-        let cost = if inst.weight == 0 { 0 } else { slots(class) };
-        let cycle = topology.cycles(1);
-        at = sm.slot(at, cycle, topology.gpu.issue, cost);
-        if at > self.until {
-            times.next = at;
-            return false;
-        }
-        sm.take(at, cycle, cost);
-        let result = at + topology.cycles(topology.gpu.arithmetic_cycles);
-        times.next = at + if inst.weight == 0 { 0 } else { cycle };
-        if active != 0 {
-            used.writes.iter().for_each(|&r| ready.set(r, result, times.next));
-        }
-        state.last = state.last.max(at);
-        self.current = Current { block: block.number, warp: warp as usize, frame, at };
-        if active != 0 {
-            self.special(function, pc, regs, active);
-        }
-        true
     }
 
     /// Instructions that hold their warp.
@@ -344,12 +216,11 @@ impl Clock {
         let local = self.cycles(self.options.topology.gpu.shared_cycles);
         let Some(state) = self.blocks.get_mut(&self.current.block) else { return };
         let times = &mut state.warps[self.current.warp];
-        let used = function.flight.operands(pc);
+        let used = function.operands.of(pc);
         match inst.op {
             Op::Nanosleep(r) => {
                 let values = regs.get::<u32>(r);
-                let longest =
-                    crate::execute::access::lanes(active).map(|lane| values[lane]).max().unwrap_or(0);
+                let longest = crate::registers::lanes(active).map(|lane| values[lane]).max().unwrap_or(0);
                 times.next += u64::from(longest) * 1000;
             }
             Op::Fence { scope, .. } if scope != Scope::Cta => {

@@ -3,9 +3,9 @@
 use super::Clock;
 use super::access::Signal;
 use super::fabric::Load;
-use crate::error::AccessKind;
-use crate::execute::observe::Multicast;
-use crate::front::isa::Order;
+use crate::fault::AccessKind;
+use crate::isa::Order;
+use crate::observe::Multicast;
 
 impl Clock {
     /// A store or reduction leaves its rank once and enters every member. A load-reduction asks all of them; each reads

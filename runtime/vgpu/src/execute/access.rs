@@ -3,10 +3,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use crate::front::ast::Ty;
-use crate::front::isa::{Access, AtomOp};
+use crate::arithmetic::types::Ty;
+use crate::isa::{Access, AtomOp};
 use crate::memory::{Bytes, Reason, after, before};
-use crate::registers::{ALL, Bank, LANES, Lane, Lanes, Reg, Regs};
+use crate::registers::{ALL, Bank, LANES, Lane, Lanes, Reg, Regs, lanes};
 
 /// A lane whose access failed.
 #[derive(Clone, Copy, Debug)]
@@ -42,17 +42,6 @@ pub(crate) fn misaligned(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> Optio
     lanes(mask)
         .find(|&lane| addresses[lane] & (bytes - 1) != 0)
         .map(|lane| Failure { lane, reason: Reason::Misaligned })
-}
-
-/// The lanes of a mask, ascending.
-pub(crate) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        (mask != 0).then(|| {
-            let lane = mask.trailing_zeros() as usize;
-            mask &= mask - 1;
-            lane
-        })
-    })
 }
 
 /// Whether all lanes are active and access one run of bytes, lane by lane.

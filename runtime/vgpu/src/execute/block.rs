@@ -2,43 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::front::isa::{Barrier, BarrierMode};
-use crate::front::module::Module;
+use crate::execute::copy_queue::Copies;
+use crate::execute::mbarrier_state::Mbarriers;
+use crate::isa::{Barrier, BarrierMode};
 use crate::memory::Bytes;
+use crate::observe::BlockInfo;
 use crate::registers::{NO_REG, Reg, Regs};
 
 /// Barriers of a block.
 pub(crate) const BARRIERS: usize = 16;
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
-    pub(crate) grid: [u32; 3],
-    pub(crate) block: [u32; 3],
-    pub(crate) threads: [u32; 3],
-}
-
-impl Shape {
-    pub(crate) fn thread_count(&self) -> u32 {
-        self.threads.iter().product()
-    }
-
-    pub(crate) fn warps(&self) -> u32 {
-        self.thread_count().div_ceil(32)
-    }
-
-    /// Number of the block in its grid.
-    pub(crate) fn linear(&self) -> u64 {
-        let [x, y, z] = self.block.map(u64::from);
-        let [nx, ny, _] = self.grid.map(u64::from);
-        x + nx * (y + ny * z)
-    }
-
-    /// Coordinates of a thread.
-    pub(crate) fn thread(&self, number: u32) -> [u32; 3] {
-        let [x, y, _] = self.threads;
-        [number % x, number / x % y, number / x / y]
-    }
-}
 
 /// Splits that wait at a barrier.
 #[derive(Clone, Copy, Debug)]
@@ -93,16 +65,9 @@ pub(crate) struct Refused {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    pub(crate) rank: usize,
-    /// Number of the block among all that its worker has started.
-    pub(crate) number: u32,
-    /// Number of the launch in the machine.
-    pub(crate) launch: usize,
-    pub(crate) module: Arc<Module>,
+    pub(crate) info: BlockInfo,
     /// Number of the module in its worker.
     pub(crate) module_number: usize,
-    pub(crate) kernel: Arc<str>,
-    pub(crate) shape: Shape,
     pub(crate) shared: Bytes,
     pub(crate) static_shared: u32,
     /// Bytes that the activations of a warp may take.
@@ -113,8 +78,8 @@ pub(crate) struct Block {
     pub(crate) variables: Arc<[u64]>,
     pub(crate) barriers: Vec<BarrierState>,
     pub(crate) wakes: Vec<Wake>,
-    pub(crate) mbarriers: crate::execute::mbarrier::Mbarriers,
-    pub(crate) copies: crate::execute::copies::Copies,
+    pub(crate) mbarriers: Mbarriers,
+    pub(crate) copies: Copies,
     pub(crate) live_warps: u32,
     /// Threads that have exited.
     pub(crate) exited: u32,

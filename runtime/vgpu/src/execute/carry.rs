@@ -2,9 +2,8 @@
 
 use crate::arithmetic::exact::is_nan;
 use crate::arithmetic::float::{F32, F64};
-use crate::execute::access::lanes;
-use crate::front::isa::{Carry, CarryKind, TestKind};
-use crate::registers::{Bank, Reg, Regs};
+use crate::isa::{Carry, CarryKind, TestKind};
+use crate::registers::{Bank, Reg, Regs, lanes};
 
 /// `d = a + b`, `a - b` or a half of `a * b`, plus `c`, with the carry that came in; sets the one that goes out.
 pub(crate) fn exec(op: &Carry, regs: &mut Regs, [d, a, b, c]: [Reg; 4], mask: u32) {

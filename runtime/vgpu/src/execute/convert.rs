@@ -2,8 +2,8 @@
 
 use crate::arithmetic::float::{Format, TF32, format, narrow, pack, to_integer};
 use crate::arithmetic::float_ops;
-use crate::front::ast::Ty;
-use crate::front::isa::Convert;
+use crate::arithmetic::types::Ty;
+use crate::isa::Convert;
 use crate::registers::{Reg, Regs};
 
 /// Value of a float type; exact.

@@ -3,63 +3,23 @@
 //! on old or on new data, now this, now that. In a run with a clock, a copy happens at once, and the clock holds who waits
 //! for it until it would be there.
 
-use crate::error::{AccessKind, BadAccess, Fault, Place, Space};
-use crate::execute::access::{Failure, lanes};
+use crate::execute::access::Failure;
+use crate::execute::address::{access_fault, addresses, shared_offset};
 use crate::execute::block::Block;
-use crate::execute::load_store::{access_fault, addresses, shared_offset};
+use crate::execute::context::{Context, Position, pred};
+use crate::execute::copy_queue::{Item, Range, Work};
+use crate::execute::counts::Tally;
 use crate::execute::mbarrier::misuse;
-use crate::execute::observe::Event;
-use crate::execute::step::Context;
-use crate::front::isa::{Address, Async, Function};
-use crate::machine::counts::Tally;
-use crate::machine::random::Random;
-use crate::memory::{Memory, Reason};
-use crate::registers::{LANES, NO_REG, Regs};
-
-/// A place in shared memory of the block, or in global memory.
-#[derive(Clone, Copy, Debug)]
-struct Range {
-    space: Space,
-    at: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Work {
-    /// `read` bytes are copied, the rest of `size` becomes zeros.
-    Copy { to: Range, from: Range, size: u64, read: u64, data: Option<Vec<u8>>, mbarrier: Option<u64> },
-    /// An arrival behind the thread's earlier copies.
-    Arrive { mbarrier: u64 },
-}
-
-#[derive(Clone, Debug)]
-struct Item {
-    /// Number of the thread in its block.
-    thread: u32,
-    bulk: bool,
-    /// Number of the group among the thread's, once there is one.
-    group: Option<u64>,
-    work: Work,
-    /// The instruction that began it.
-    place: Place,
-}
-
-/// The copies of a block that are not complete, in the order in which they were begun.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Copies {
-    items: Vec<Item>,
-    /// Groups that each thread has made; bulk groups are counted apart.
-    groups: rustc_hash::FxHashMap<(u32, bool), u64>,
-}
+use crate::execute::mbarrier_state::Misuse;
+use crate::fault::{AccessKind, BadAccess, Fault, Space};
+use crate::isa::{Address, Async, AsyncCopy};
+use crate::memory::{Bytes, Memory, Reason};
+use crate::observe::Event;
+use crate::random::Random;
+use crate::registers::{LANES, NO_REG, Reg, Regs, lanes};
 
 /// Of this many turns a copy moves on in one.
 const SLOWNESS: u64 = 4;
-
-impl Copies {
-    #[inline(always)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-}
 
 fn bad(memory: &Memory, item: &Item, kind: AccessKind, range: Range, bytes: u64, reason: Reason) -> Fault {
     let near = if range.space == Space::Global { memory.near(range.at) } else { None };
@@ -109,9 +69,9 @@ fn complete(block: &mut Block, memory: &Memory, tally: &mut Tally) -> Result<(),
 fn step(block: &mut Block, memory: &Memory, tally: &mut Tally, number: usize) -> Result<bool, Fault> {
     let (before, rest) = block.copies.items.split_at(number);
     let item = &rest[0];
-    let (thread, rank) = (item.thread, block.rank);
+    let (thread, rank) = (item.thread, block.info.rank);
     let place = item.place.clone();
-    let told = |m: (&'static str, i64), address| Fault::Mbarrier {
+    let told = |m: Misuse, address| Fault::Mbarrier {
         place: Box::new(place.clone()),
         address,
         reason: m.0,
@@ -174,7 +134,7 @@ fn locate<'r>(
     block: &'r Block,
     range: Range,
     bytes: u64,
-) -> Result<(&'r crate::memory::Bytes, usize, Option<usize>), Reason> {
+) -> Result<(&'r Bytes, usize, Option<usize>), Reason> {
     if range.space == Space::Shared {
         return Ok((&block.shared, range.at as usize, None));
     }
@@ -183,112 +143,42 @@ fn locate<'r>(
     Ok((&found.bytes, (range.at - found.bytes.origin(found.base)) as usize, Some(id.0)))
 }
 
-/// Executes the instruction lane by lane. `site` is the function, the program counter and the warp.
+/// A lane that executes an instruction.
+#[derive(Clone, Copy)]
+struct Executing<'i> {
+    at: Position<'i>,
+    lane: usize,
+    regs: &'i Regs,
+}
+
+impl Executing<'_> {
+    /// Number of the thread in its block.
+    fn thread(&self) -> u32 {
+        self.at.warp * LANES as u32 + self.lane as u32
+    }
+
+    fn word(&self, r: Reg) -> u64 {
+        self.regs.r32[r as usize][self.lane].into()
+    }
+}
+
+/// Executes the instruction lane by lane.
 pub(crate) fn execute(
     cx: &mut Context<'_>,
-    site: (&Function, u32, u32),
+    at: Position<'_>,
     what: &Async,
     mask: u32,
     regs: &Regs,
 ) -> Result<(), Fault> {
-    let (function, pc, index) = site;
     for lane in lanes(mask) {
-        let thread = index * LANES as u32 + lane as u32;
-        match *what {
-            Async::Copy { bulk, to, from, size, read, ignore, mbarrier } => {
-                let size = u64::from(regs.r32[size as usize][lane]);
-                let ignored =
-                    ignore.reg != NO_REG && crate::execute::step::pred(regs, ignore) >> lane & 1 != 0;
-                let read = match read {
-                    _ if ignored => 0,
-                    NO_REG => size,
-                    read => u64::from(regs.r32[read as usize][lane]),
-                };
-                let value = |what: &'static str, value: u64| Fault::Value {
-                    place: Box::new(cx.place(function, pc, index, lane)),
-                    what,
-                    value,
-                };
-                if bulk && size % 16 != 0 {
-                    return Err(value("the size of a bulk copy, which must be a multiple of 16,", size));
-                }
-                if read > size {
-                    return Err(value(
-                        "the number of bytes to read, which must not exceed those to write,",
-                        read,
-                    ));
-                }
-                let align = if bulk { 16 } else { size };
-                let from = range(cx, site, lane, regs, from, (AccessKind::Load, read, align))?;
-                let to = range(cx, site, lane, regs, to, (AccessKind::Store, size, align))?;
-                let mbarrier = match mbarrier {
-                    Some(place) => Some(mbarrier_at(cx, site, lane, regs, place)?),
-                    None => None,
-                };
-                let phase = |at| cx.block.mbarriers.phase(at);
-                let event = Event::Copy {
-                    lane: lane as u32,
-                    bulk,
-                    from: (from.space, from.at),
-                    to: (to.space, to.at),
-                    read,
-                    bytes: size,
-                    mbarrier: mbarrier.map(|at| (at, phase(at))),
-                };
-                if size > 0 {
-                    let work = Work::Copy { to, from, size, read, data: None, mbarrier };
-                    let place = cx.place(function, pc, index, lane);
-                    cx.block.copies.items.push(Item { thread, bulk, group: None, work, place });
-                }
-                cx.event(function, pc, index, event)?;
-            }
-            Async::Commit { bulk } => {
-                let group = cx.block.copies.groups.entry((thread, bulk)).or_default();
-                let number = *group;
-                *group += 1;
-                let mine =
-                    |item: &&mut Item| item.thread == thread && item.bulk == bulk && item.group.is_none();
-                // A copy that an mbarrier is told of belongs to no group.
-                for item in cx.block.copies.items.iter_mut().filter(mine) {
-                    if matches!(item.work, Work::Copy { mbarrier: None, .. }) {
-                        item.group = Some(number);
-                    }
-                }
-                cx.event(function, pc, index, Event::CopyCommit { lane: lane as u32, bulk })?;
-            }
-            Async::Wait { bulk, read, pending } => {
-                let made = cx.block.copies.groups.get(&(thread, bulk)).copied().unwrap_or(0);
-                let limit = made.saturating_sub(pending);
-                let mut at = 0;
-                while at < cx.block.copies.items.len() {
-                    let item = &cx.block.copies.items[at];
-                    let due =
-                        item.thread == thread && item.bulk == bulk && item.group.is_some_and(|g| g < limit);
-                    let unread = matches!(item.work, Work::Copy { data: None, .. });
-                    if !due || read && !unread {
-                        at += 1;
-                    } else if step(cx.block, cx.memory, cx.tally, at)? {
-                        cx.block.copies.items.remove(at);
-                    }
-                }
-                let event = Event::CopyWait { lane: lane as u32, bulk, read, groups: limit };
-                cx.event(function, pc, index, event)?;
-            }
-            Async::Arrive { mbarrier, counted } => {
-                let at = mbarrier_at(cx, site, lane, regs, mbarrier)?;
-                if !counted {
-                    let block = &mut *cx.block;
-                    let expected = block.mbarriers.expect_arrival(&block.shared, at);
-                    expected.map_err(|m| misuse(cx, site, lane, at, m))?;
-                }
-                let place = cx.place(function, pc, index, lane);
-                let work = Work::Arrive { mbarrier: at };
-                cx.block.copies.items.push(Item { thread, bulk: false, group: None, work, place });
-                let phase = cx.block.mbarriers.phase(at);
-                let event = Event::MbarrierArrive { lane: lane as u32, address: at, phase, copies: true };
-                cx.event(function, pc, index, event)?;
-            }
-        }
+        let by = Executing { at, lane, regs };
+        let event = match *what {
+            Async::Copy(ref copy) => begin(cx, by, copy)?,
+            Async::Commit { bulk } => commit(cx, by, bulk),
+            Async::Wait { bulk, read, pending } => wait(cx, by, bulk, read, pending)?,
+            Async::Arrive { mbarrier, counted } => arrive(cx, by, mbarrier, counted)?,
+        };
+        cx.event(at, event)?;
     }
     if cx.timed {
         complete(cx.block, cx.memory, cx.tally)?;
@@ -296,17 +186,112 @@ pub(crate) fn execute(
     Ok(())
 }
 
+/// Begins a copy.
+fn begin(cx: &mut Context<'_>, by: Executing<'_>, copy: &AsyncCopy) -> Result<Event, Fault> {
+    let AsyncCopy { bulk, to, from, size, read, ignore, mbarrier } = *copy;
+    let size = by.word(size);
+    let ignored = ignore.reg != NO_REG && pred(by.regs, ignore) >> by.lane & 1 != 0;
+    let read = match read {
+        _ if ignored => 0,
+        NO_REG => size,
+        read => by.word(read),
+    };
+    let value = |what: &'static str, value: u64| {
+        let place = Box::new(cx.place(by.at, by.lane));
+        Err(Fault::Value { place, what, value })
+    };
+    if bulk && size % 16 != 0 {
+        return value("the size of a bulk copy, which must be a multiple of 16,", size);
+    }
+    if read > size {
+        return value("the number of bytes to read, which must not exceed those to write,", read);
+    }
+    let align = if bulk { 16 } else { size };
+    let from = range(cx, by, from, (AccessKind::Load, read, align))?;
+    let to = range(cx, by, to, (AccessKind::Store, size, align))?;
+    let mbarrier = mbarrier.map(|place| mbarrier_at(cx, by, place)).transpose()?;
+    let phase = mbarrier.map(|at| (at, cx.block.mbarriers.phase(at)));
+    if size > 0 {
+        let work = Work::Copy { to, from, size, read, data: None, mbarrier };
+        let place = cx.place(by.at, by.lane);
+        cx.block.copies.items.push(Item { thread: by.thread(), bulk, group: None, work, place });
+    }
+    let (from, to) = ((from.space, from.at), (to.space, to.at));
+    Ok(Event::Copy { lane: by.lane as u32, bulk, from, to, read, bytes: size, mbarrier: phase })
+}
+
+/// Makes a group of the thread's copies so far.
+fn commit(cx: &mut Context<'_>, by: Executing<'_>, bulk: bool) -> Event {
+    let thread = by.thread();
+    let copies = &mut cx.block.copies;
+    let group = copies.groups.entry((thread, bulk)).or_default();
+    let number = *group;
+    *group += 1;
+    let mine = |item: &&mut Item| item.thread == thread && item.bulk == bulk && item.group.is_none();
+    // A copy that an mbarrier is told of belongs to no group.
+    for item in copies.items.iter_mut().filter(mine) {
+        if matches!(item.work, Work::Copy { mbarrier: None, .. }) {
+            item.group = Some(number);
+        }
+    }
+    Event::CopyCommit { lane: by.lane as u32, bulk }
+}
+
+/// Makes the copies that the thread waits for happen, or their reads.
+fn wait(
+    cx: &mut Context<'_>,
+    by: Executing<'_>,
+    bulk: bool,
+    read: bool,
+    pending: u64,
+) -> Result<Event, Fault> {
+    let thread = by.thread();
+    let made = cx.block.copies.groups.get(&(thread, bulk)).copied().unwrap_or(0);
+    let limit = made.saturating_sub(pending);
+    let mut at = 0;
+    while at < cx.block.copies.items.len() {
+        let item = &cx.block.copies.items[at];
+        let due = item.thread == thread && item.bulk == bulk && item.group.is_some_and(|g| g < limit);
+        let unread = matches!(item.work, Work::Copy { data: None, .. });
+        if !due || read && !unread {
+            at += 1;
+        } else if step(cx.block, cx.memory, cx.tally, at)? {
+            cx.block.copies.items.remove(at);
+        }
+    }
+    Ok(Event::CopyWait { lane: by.lane as u32, bulk, read, groups: limit })
+}
+
+/// Arrives at an mbarrier once the thread's earlier copies are complete.
+fn arrive(
+    cx: &mut Context<'_>,
+    by: Executing<'_>,
+    mbarrier: (Space, Address),
+    counted: bool,
+) -> Result<Event, Fault> {
+    let address = mbarrier_at(cx, by, mbarrier)?;
+    if !counted {
+        let block = &mut *cx.block;
+        let expected = block.mbarriers.expect_arrival(&block.shared, address);
+        expected.map_err(|m| misuse(cx, by.at, by.lane, address, m))?;
+    }
+    let place = cx.place(by.at, by.lane);
+    let work = Work::Arrive { mbarrier: address };
+    cx.block.copies.items.push(Item { thread: by.thread(), bulk: false, group: None, work, place });
+    let phase = cx.block.mbarriers.phase(address);
+    Ok(Event::MbarrierArrive { lane: by.lane as u32, address, phase, copies: true })
+}
+
 /// Checks one side of a copy.
 fn range(
     cx: &Context<'_>,
-    site: (&Function, u32, u32),
-    lane: usize,
-    regs: &Regs,
+    by: Executing<'_>,
     (space, address): (Space, Address),
     (kind, bytes, align): (AccessKind, u64, u64),
 ) -> Result<Range, Fault> {
-    let at = addresses(regs, address)[lane];
-    let fail = |reason| access_fault(cx, site, (space, at, bytes), kind, Failure { lane, reason });
+    let lane = by.lane;
+    let at = addresses(by.regs, address)[lane];
+    let fail = |reason| access_fault(cx, by.at, (space, at, bytes), kind, Failure { lane, reason });
     if space == Space::Shared {
         let at = shared_offset(&cx.block.shared, space, at, bytes, align).map_err(fail)?;
         return Ok(Range { space, at });
@@ -323,18 +308,17 @@ fn range(
     Ok(Range { space: Space::Global, at })
 }
 
+/// The offset of the mbarrier that must be at an address.
 fn mbarrier_at(
     cx: &mut Context<'_>,
-    site: (&Function, u32, u32),
-    lane: usize,
-    regs: &Regs,
+    by: Executing<'_>,
     (space, address): (Space, Address),
 ) -> Result<u64, Fault> {
-    let at = addresses(regs, address)[lane];
-    let fail = |reason| access_fault(cx, site, (space, at, 8), AccessKind::Atomic, Failure { lane, reason });
+    let lane = by.lane;
+    let at = addresses(by.regs, address)[lane];
+    let fail = |reason| access_fault(cx, by.at, (space, at, 8), AccessKind::Atomic, Failure { lane, reason });
     let at = shared_offset(&cx.block.shared, space, at, 8, 8).map_err(fail)?;
     let block = &mut *cx.block;
-    let found = block.mbarriers.check(&block.shared, at);
-    found.map_err(|m| misuse(cx, site, lane, at, m))?;
+    block.mbarriers.check(&block.shared, at).map_err(|m| misuse(cx, by.at, lane, at, m))?;
     Ok(at)
 }

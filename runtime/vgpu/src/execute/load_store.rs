@@ -1,41 +1,25 @@
 //! Memory instructions of a warp: the lanes are split by the memory that their addresses fall into.
 
-use crate::error::{AccessKind, BadAccess, Fault, Space};
+use crate::arithmetic::types::Ty;
 use crate::execute::access::{
-    Failure, Served, atomic, atomic_wide, contiguous, lanes, lanes_inside, load, misaligned, store,
+    Failure, Served, atomic, atomic_wide, contiguous, lanes_inside, load, misaligned, store,
 };
+use crate::execute::address::{access_fault, addresses, resolve_space};
 use crate::execute::block::Block;
-use crate::execute::observe::{Site, Touch};
-use crate::execute::step::Context;
-use crate::front::ast::Ty;
-use crate::front::isa::{Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Function, Order};
-use crate::machine::hang::{Poll, Read, Watcher};
-use crate::memory::{
-    AllocationId, Bytes, LOCAL_WINDOW, Member, Memory, PARAM_WINDOW, Reason, SHARED_WINDOW, WINDOW_SHIFT,
+use crate::execute::context::{Context, Position};
+use crate::execute::multimem;
+use crate::execute::repetition::{Poll, Read, Watcher};
+use crate::fault::{AccessKind, Fault, Space};
+use crate::isa::{
+    Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Multimem, MultimemKind, Op, Order, WINDOW_SHIFT,
 };
-use crate::registers::{ALL, LANES, Lanes, NO_REG, Reg, Regs};
-
-#[inline(always)]
-pub(crate) fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
-    let offset = i64::from(address.offset) as u64;
-    let mut out = [0; LANES];
-    if address.wide {
-        let base = regs.get::<u64>(address.base);
-        for i in 0..LANES {
-            out[i] = base[i].wrapping_add(offset);
-        }
-    } else {
-        let base = regs.get::<u32>(address.base);
-        for i in 0..LANES {
-            out[i] = u64::from(base[i]).wrapping_add(offset);
-        }
-    }
-    out
-}
+use crate::memory::{AllocationId, Bytes, Member, Memory, Reason};
+use crate::observe::{Site, Touch};
+use crate::registers::{ALL, LANES, Lanes, NO_REG, Reg, Regs, lanes};
 
 /// What a memory instruction does with registers.
 #[derive(Clone, Copy)]
-pub(crate) enum What<'i> {
+enum What<'i> {
     Load(&'i [Reg; 8]),
     Store(&'i [Reg; 8]),
     /// The destination may be `NO_REG`; operands b and c.
@@ -69,22 +53,21 @@ pub(crate) struct Own<'r> {
     /// As of the activation.
     pub(crate) params: &'r Bytes,
     pub(crate) param_bytes: usize,
+    /// Where its local memory begins.
+    pub(crate) local_base: u64,
 }
 
-/// A memory instruction of a warp.
-pub(crate) struct MemoryOp<'p, 'm> {
+/// An instruction of a warp beyond its registers.
+pub(crate) struct Step<'p, 'm> {
     pub(crate) cx: &'p mut Context<'m>,
     pub(crate) own: Own<'p>,
     pub(crate) watcher: &'p mut Watcher,
-    pub(crate) function: &'p Function,
+    pub(crate) at: Position<'p>,
     /// Number of the function in its module.
     pub(crate) number: u32,
-    pub(crate) pc: u32,
-    /// Of the warp in its block.
-    pub(crate) index: u32,
 }
 
-impl MemoryOp<'_, '_> {
+impl Step<'_, '_> {
     fn note_read(&mut self, access: &Access, at: &Lanes<u64>, active: u32) {
         if matches!(access.space, Space::Global | Space::Shared | Space::Generic) {
             let lane = active.trailing_zeros();
@@ -93,19 +76,19 @@ impl MemoryOp<'_, '_> {
                 space = if address >> WINDOW_SHIFT == 1 { Space::Shared } else { Space::Global };
                 address &= (1 << WINDOW_SHIFT) - 1;
             }
-            let (function, pc, bytes) = (self.number, self.pc, access.bytes());
+            let (function, pc, bytes) = (self.number, self.at.pc, access.bytes());
             self.watcher.note(Read { function, pc, lane, space, address, bytes });
         }
     }
 
     /// What a waiting `multimem.ld_reduce` reads, of the first rank.
-    pub(crate) fn note_multimem(&mut self, m: &crate::front::isa::Multimem, mask: u32, regs: &Regs) {
+    fn note_multimem(&mut self, m: &Multimem, mask: u32, regs: &Regs) {
         let lane = mask.trailing_zeros();
         let at = addresses(regs, m.address)[lane as usize];
         let bytes = m.access.bytes();
         let members = self.cx.memory.members(at, bytes).map(|(members, _)| members).unwrap_or_default();
         if let Some(&Member { address, .. }) = members.first() {
-            let (function, pc) = (self.number, self.pc);
+            let (function, pc) = (self.number, self.at.pc);
             self.watcher.note(Read { function, pc, lane, space: Space::Global, address, bytes });
         }
     }
@@ -119,12 +102,36 @@ impl MemoryOp<'_, '_> {
         failure: Failure,
         address: u64,
     ) -> Fault {
-        let site = (self.function, self.pc, self.index);
-        access_fault(self.cx, site, (space, address, access.bytes()), kind, failure)
+        access_fault(self.cx, self.at, (space, address, access.bytes()), kind, failure)
+    }
+
+    /// Executes a load, store or atomic, or a `multimem` instruction.
+    #[inline(always)]
+    pub(crate) fn access(&mut self, op: &Op, mask: u32, regs: &mut Regs) -> Result<(), Fault> {
+        let function = self.at.function;
+        match op {
+            Op::Load(access, address, to) => self.execute(access, *address, mask, regs, What::Load(to)),
+            Op::Store(access, address, from) => self.execute(access, *address, mask, regs, What::Store(from)),
+            Op::Atom(op, access, address, d, bc) => {
+                self.execute(access, *address, mask, regs, What::Atomic(*op, *d, *bc))
+            }
+            Op::AtomVector(n) => {
+                let atom = &function.atoms[*n as usize];
+                self.execute(&atom.access, atom.address, mask, regs, What::AtomicVector(atom))
+            }
+            Op::Multimem(n) => {
+                let m = &function.multimems[*n as usize];
+                if self.cx.suspect && m.kind == MultimemKind::LoadReduce {
+                    self.note_multimem(m, mask, regs);
+                }
+                multimem::execute(self.cx, self.at, m, mask, regs)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Executes the instruction for the lanes of `mask`, split by the memory that their addresses fall into.
-    pub(crate) fn execute(
+    fn execute(
         &mut self,
         access: &Access,
         address: Address,
@@ -197,8 +204,8 @@ impl MemoryOp<'_, '_> {
             mask = 1 << mask.trailing_zeros();
         }
         let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
-        let chain = *chain;
-        let site = Site { memory, block, warp: self.index, function: self.function, pc: self.pc, chain };
+        let Position { function, pc, warp } = self.at;
+        let site = Site { memory, block: &block.info, warp, function, pc, chain: *chain };
         let seen_space = if space == Space::Shared { Space::Shared } else { Space::Global };
         let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
             let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));
@@ -260,7 +267,7 @@ impl MemoryOp<'_, '_> {
     /// Counts polls: loads that may be waiting for a value.
     #[cold]
     fn poll(&mut self, access: &Access, at: &Lanes<u64>, mask: u32, regs: &Regs, dst: &[Reg; 8]) {
-        let (function, pc) = (self.number, self.pc);
+        let (function, pc) = (self.number, self.at.pc);
         let waits = &mut self.cx.tally.waits;
         for lane in lanes(mask) {
             let values = dst.iter().take(access.count.into()).filter(|&&d| d != NO_REG);
@@ -276,7 +283,7 @@ impl MemoryOp<'_, '_> {
     /// Counts what went to memory of a rank, and looks whether it is watched.
     #[inline(always)]
     fn count(&mut self, kind: AccessKind, access: &Access, at: &Lanes<u64>, mask: u32, rank: usize) {
-        let link = self.cx.tally.link(self.cx.block.rank, rank);
+        let link = self.cx.tally.link(self.cx.block.info.rank, rank);
         link.add(kind, access, mask.count_ones().into());
         if kind != AccessKind::Load && !self.cx.memory.watched.is_empty() && self.cx.tally.watch_hit.is_none()
         {
@@ -321,44 +328,6 @@ fn reach_run<'r>(
             Ok(Part { bytes: &block.shared, origin: window, mask: ALL, allocation: None })
         }
         _ => Err(refused(Reason::OutOfBounds)),
-    }
-}
-
-/// The fault of an access of some bytes at an address of a space. `site` is the function, the program counter and the
-/// warp.
-#[cold]
-pub(crate) fn access_fault(
-    cx: &Context<'_>,
-    (function, pc, warp): (&Function, u32, u32),
-    (space, address, bytes): (Space, u64, u64),
-    kind: AccessKind,
-    failure: Failure,
-) -> Fault {
-    let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
-    let near = if space == Space::Global { cx.memory.near(address) } else { None };
-    let place = Some(cx.place(function, pc, warp, failure.lane));
-    failure.reason.fault(BadAccess { place, kind, space, address, bytes, near })
-}
-
-/// The offset in the block's shared memory of an address that must lie there.
-pub(crate) fn shared_offset(
-    shared: &Bytes,
-    space: Space,
-    address: u64,
-    bytes: u64,
-    align: u64,
-) -> Result<u64, Reason> {
-    let at = match space {
-        Space::Generic if address >> WINDOW_SHIFT != 1 => return Err(Reason::OutOfBounds),
-        Space::Generic => address - SHARED_WINDOW,
-        _ => address,
-    };
-    if at.checked_add(bytes).is_none_or(|end| end > shared.len() as u64) {
-        Err(Reason::OutOfBounds)
-    } else if at % align.max(1) != 0 {
-        Err(Reason::Misaligned)
-    } else {
-        Ok(at)
     }
 }
 
@@ -457,20 +426,6 @@ fn reach<'r>(
             let origin = first - (lane * (own.params.len() / LANES)) as u64;
             Ok(Part { bytes: own.params, origin, mask: inside, allocation: None })
         }
-    }
-}
-
-/// The space that an address of `space` lies in, and the window to subtract from it.
-#[inline(always)]
-fn resolve_space(space: Space, address: u64) -> (Space, u64) {
-    if space != Space::Generic {
-        return (space, 0);
-    }
-    match address >> WINDOW_SHIFT {
-        1 => (Space::Shared, SHARED_WINDOW),
-        2 => (Space::Local, LOCAL_WINDOW),
-        3 => (Space::Param, PARAM_WINDOW),
-        _ => (Space::Generic, 0),
     }
 }
 

@@ -2,53 +2,54 @@
 //! of the ranks.
 
 use crate::arithmetic::float::{Format, Round, format, narrow};
-use crate::arithmetic::float_ops::{self, FloatKind, FloatOp};
-use crate::error::{AccessKind, Fault, Space};
-use crate::execute::access::{Failure, atomic, lanes, lanes_inside, misaligned};
-use crate::execute::load_store::{access_fault, addresses};
-use crate::execute::observe::{Multicast, Site, Touch};
-use crate::execute::step::Context;
-use crate::front::ast::Ty;
-use crate::front::isa::{Access, AtomOp, Function, Multimem, MultimemKind};
+use crate::arithmetic::float_ops;
+use crate::arithmetic::float_ops::{FloatKind, FloatOp};
+use crate::arithmetic::types::Ty;
+use crate::execute::access::{self, Failure, atomic, lanes_inside, misaligned};
+use crate::execute::address::{access_fault, addresses};
+use crate::execute::context::{Context, Position};
+use crate::fault::{AccessKind, Fault, Space};
+use crate::isa::{Access, AtomOp, Multimem, MultimemKind};
 use crate::memory::{AllocationId, Member, Reason, after, before};
-use crate::registers::{Bank, LANES, Lanes, Reg, Regs};
+use crate::observe::{Multicast, Touch};
+use crate::registers::{Bank, LANES, Lanes, Reg, Regs, lanes};
 
-/// Executes the instruction, for lanes in one range at once. `site` is the function, the program counter and the warp.
+/// Executes the instruction, for lanes in one range at once.
 pub(crate) fn execute(
     cx: &mut Context<'_>,
-    site: (&Function, u32, u32),
+    at: Position<'_>,
     m: &Multimem,
     mask: u32,
     regs: &mut Regs,
 ) -> Result<(), Fault> {
-    let at = addresses(regs, m.address);
+    let to = addresses(regs, m.address);
     let (size, kind) = (m.access.bytes(), m.kind.access());
     let fail = |cx: &Context<'_>, lane: usize, reason| {
-        access_fault(cx, site, (m.access.space, at[lane], size), kind, Failure { lane, reason })
+        access_fault(cx, at, (m.access.space, to[lane], size), kind, Failure { lane, reason })
     };
-    if let Some(Failure { lane, reason }) = misaligned(&at, mask, size) {
+    if let Some(Failure { lane, reason }) = misaligned(&to, mask, size) {
         return Err(fail(cx, lane, reason));
     }
     let mut rest = mask;
     while rest != 0 {
         let first = rest.trailing_zeros() as usize;
         let (places, (base, len)) =
-            cx.memory.members(at[first], size).map_err(|reason| fail(cx, first, reason))?;
-        let group = lanes_inside(&at, rest, base, len, size);
+            cx.memory.members(to[first], size).map_err(|reason| fail(cx, first, reason))?;
+        let group = lanes_inside(&to, rest, base, len, size);
         rest &= !group;
         let mut members = Vec::new();
         let mut values: Vec<Vec<Value>> = Vec::new();
         for Member { address, way } in places {
             let addresses: Lanes<u64> =
-                std::array::from_fn(|lane| address.wrapping_add(at[lane].wrapping_sub(at[first])));
+                std::array::from_fn(|lane| address.wrapping_add(to[lane].wrapping_sub(to[first])));
             let id = cx.memory.resolve(address, size).map_err(|reason| fail(cx, first, reason))?;
             let part = Part { id, way, addresses: &addresses };
             match m.kind {
-                MultimemKind::LoadReduce => values.push(load(cx, site, m, &part, group)?),
-                MultimemKind::Store => store(cx, site, m, &part, group, regs)?,
-                MultimemKind::Reduce => modify(cx, site, m, &part, group, regs)?,
+                MultimemKind::LoadReduce => values.push(load(cx, at, m, &part, group)?),
+                MultimemKind::Store => store(cx, at, m, &part, group, regs)?,
+                MultimemKind::Reduce => modify(cx, at, m, &part, group, regs)?,
             }
-            cx.tally.link(cx.block.rank, id.0).add(kind, &m.access, group.count_ones().into());
+            cx.tally.link(cx.block.info.rank, id.0).add(kind, &m.access, group.count_ones().into());
             if kind != AccessKind::Load {
                 cx.tally.epoch += 1;
                 let hit = lanes(group).map(|lane| addresses[lane]).find(|&a| cx.memory.watches(a, size));
@@ -65,9 +66,7 @@ pub(crate) fn execute(
                 }
             }
         }
-        let (function, pc, warp) = site;
-        if let Some(observer) = &mut cx.observer {
-            let site = Site { memory: cx.memory, block: cx.block, warp, function, pc, chain: cx.chain };
+        if let Some((observer, site)) = cx.observed(at) {
             observer.multicast(&Multicast { site, instruction: m, mask: group, members: &members });
         }
     }
@@ -87,13 +86,13 @@ struct Part<'p> {
 /// What lanes read from one rank, by element.
 fn load(
     cx: &mut Context<'_>,
-    site: (&Function, u32, u32),
+    at: Position<'_>,
     m: &Multimem,
     part: &Part<'_>,
     mask: u32,
 ) -> Result<Vec<Value>, Fault> {
     let (count, width) = (usize::from(m.access.count), m.access.ty.bytes());
-    observe(cx, site, m, part, mask, None)?;
+    observe(cx, at, m, part, mask, None)?;
     let found = cx.memory.get(part.id);
     // Registers of their own: what is combined stands in no register.
     let mut regs = Regs { r16: Vec::new(), r32: Vec::new(), r64: Vec::new(), pred: Vec::new() };
@@ -106,8 +105,8 @@ fn load(
         let offset = (part.addresses[lane] - found.bytes.origin(found.base)) as usize;
         if found.bytes.any_unwritten(offset, count * width) {
             let (address, reason) = (part.addresses[lane], Reason::Unwritten);
-            let at = (m.access.space, address, m.access.bytes());
-            return Err(access_fault(cx, site, at, AccessKind::Load, Failure { lane, reason }));
+            let bytes = (m.access.space, address, m.access.bytes());
+            return Err(access_fault(cx, at, bytes, AccessKind::Load, Failure { lane, reason }));
         }
         let bytes = found.bytes.to_vec(offset, count * width);
         for e in 0..count {
@@ -116,7 +115,7 @@ fn load(
             regs.write(m.access.bank, e as Reg, lane, u64::from_le_bytes(raw));
         }
     }
-    let replaced = observe(cx, site, m, part, mask, Some(&mut regs))?;
+    let replaced = observe(cx, at, m, part, mask, Some(&mut regs))?;
     // A wait that was given an old value is not at its end.
     cx.tally.epoch += u64::from(replaced);
     let keep = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
@@ -126,13 +125,13 @@ fn load(
 
 fn store(
     cx: &mut Context<'_>,
-    site: (&Function, u32, u32),
+    at: Position<'_>,
     m: &Multimem,
     part: &Part<'_>,
     mask: u32,
     regs: &mut Regs,
 ) -> Result<(), Fault> {
-    observe(cx, site, m, part, mask, None)?;
+    observe(cx, at, m, part, mask, None)?;
     let found = cx.memory.get(part.id);
     before(m.access.order);
     for lane in lanes(mask) {
@@ -140,13 +139,13 @@ fn store(
         found.bytes.copy_from(offset, &stored(m, regs, lane));
         found.bytes.mark_written(offset, m.access.bytes() as usize);
     }
-    observe(cx, site, m, part, mask, Some(regs)).map(drop)
+    observe(cx, at, m, part, mask, Some(regs)).map(drop)
 }
 
 /// Each lane's atomics on one rank's memory are seen by those of the next ones.
 fn modify(
     cx: &mut Context<'_>,
-    site: (&Function, u32, u32),
+    at: Position<'_>,
     m: &Multimem,
     part: &Part<'_>,
     mask: u32,
@@ -154,45 +153,34 @@ fn modify(
 ) -> Result<(), Fault> {
     let width = m.access.ty.bytes();
     for lane in lanes(mask) {
-        observe(cx, site, m, part, 1 << lane, None)?;
+        observe(cx, at, m, part, 1 << lane, None)?;
         let found = cx.memory.get(part.id);
         let offset = (part.addresses[lane] - found.bytes.origin(found.base)) as usize;
         for (i, &r) in m.regs.iter().enumerate().take(m.access.count.into()) {
             let b = regs.read(m.access.bank, r, lane);
             atomic(m.op, &m.access, &found.bytes, offset + i * width, [b, 0]).map_err(|reason| {
-                let at = (m.access.space, part.addresses[lane], m.access.bytes());
-                access_fault(cx, site, at, AccessKind::Atomic, Failure { lane, reason })
+                let bytes = (m.access.space, part.addresses[lane], m.access.bytes());
+                access_fault(cx, at, bytes, AccessKind::Atomic, Failure { lane, reason })
             })?;
         }
-        observe(cx, site, m, part, 1 << lane, Some(regs))?;
+        observe(cx, at, m, part, 1 << lane, Some(regs))?;
     }
     Ok(())
-}
-
-impl MultimemKind {
-    pub(crate) fn access(self) -> AccessKind {
-        match self {
-            MultimemKind::LoadReduce => AccessKind::Load,
-            MultimemKind::Store => AccessKind::Store,
-            MultimemKind::Reduce => AccessKind::Atomic,
-        }
-    }
 }
 
 /// Tells the observer of lanes' access to one rank's memory, before it and, with the registers, behind it; says whether
 /// that has replaced what was loaded, from the first register on.
 fn observe(
     cx: &mut Context<'_>,
-    (function, pc, warp): (&Function, u32, u32),
+    at: Position<'_>,
     m: &Multimem,
     part: &Part<'_>,
     mask: u32,
     done: Option<&mut Regs>,
 ) -> Result<bool, Fault> {
     let access = Access { space: Space::Global, ..m.access };
-    let site = Site { memory: cx.memory, block: cx.block, warp, function, pc, chain: cx.chain };
-    let Some(observer) = &mut cx.observer else { return Ok(false) };
     let found = cx.memory.get(part.id);
+    let Some((observer, site)) = cx.observed(at) else { return Ok(false) };
     let touch = Touch {
         site,
         kind: m.kind.access(),
@@ -224,11 +212,7 @@ fn stored(m: &Multimem, regs: &Regs, lane: usize) -> Vec<u8> {
 fn combine(m: &Multimem, values: &[u64]) -> u64 {
     let ty = m.access.ty;
     let Some((element, count)) = ty.elements() else {
-        return values
-            .iter()
-            .copied()
-            .reduce(|a, b| crate::execute::access::modify(m.op, ty, a, b, 0))
-            .unwrap_or(0);
+        return values.iter().copied().reduce(|a, b| access::modify(m.op, ty, a, b, 0)).unwrap_or(0);
     };
     let (Some(f), Some(sums)) = (format(element), format(m.sums)) else { return 0 };
     let bits = 8 * element.bytes() as u32;

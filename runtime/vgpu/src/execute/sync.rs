@@ -1,13 +1,14 @@
 //! Instructions at which lanes or warps wait for each other.
 
 use crate::arithmetic::float_ops::reduce_f32;
-use crate::error::Fault;
 use crate::execute::block::BARRIERS;
-use crate::execute::observe::Event;
-use crate::execute::step::{Context, pred};
-use crate::execute::warp::{Split, State, Warp};
-use crate::front::isa::{Barrier, BarrierMode, Collective, Function, Op, ReduxOp, ShflMode, VoteMode};
-use crate::registers::{LANES, NO_REG, Reg, Regs};
+use crate::execute::context::{Context, Position, pred};
+use crate::execute::progress::{Split, State};
+use crate::execute::warp::Warp;
+use crate::fault::Fault;
+use crate::isa::{Barrier, BarrierMode, Collective, Function, Op, ReduxOp, ShflMode, VoteMode};
+use crate::observe::Event;
+use crate::registers::{LANES, NO_REG, Reg, Regs, lanes};
 
 impl Warp {
     /// Live lanes that a waiting split needs beside it.
@@ -23,14 +24,14 @@ impl Warp {
     pub(crate) fn sync(&mut self, cx: &mut Context<'_>, function: &Function, s: usize) -> Result<(), Fault> {
         let split = self.progress.splits[s];
         let inst = function.code[split.pc as usize];
+        let at = Position { function, pc: split.pc, warp: self.index };
         let lane = split.mask.trailing_zeros() as usize;
-        let place = |cx: &Context<'_>| Box::new(cx.place(function, split.pc, self.index, lane));
+        let place = |cx: &Context<'_>| Box::new(cx.place(at, lane));
         match inst.op {
             Op::Collective(what, members) => {
                 let values = self.progress.frames[split.frame].regs.get::<u32>(members);
                 let mask = values[lane];
-                let own = crate::execute::access::lanes(split.mask)
-                    .all(|l| values[l] == mask && mask >> l & 1 != 0);
+                let own = lanes(split.mask).all(|l| values[l] == mask && mask >> l & 1 != 0);
                 if !own {
                     let what = "the member mask, which must be the same in all lanes and name them,";
                     return Err(Fault::Value { place: place(cx), what, value: mask.into() });
@@ -42,7 +43,7 @@ impl Warp {
                     // Only this one orders memory; shuffles and votes do not (PTX ISA, `bar.warp.sync`).
                     if let Collective::Sync = what {
                         let met = Event::WarpSync { mask: here, live: self.live };
-                        cx.event(function, split.pc, self.index, met)?;
+                        cx.event(at, met)?;
                     }
                     collective(&mut self.progress.frames[split.frame].regs, what, here);
                     self.advance(split.frame, split.pc);
@@ -58,7 +59,7 @@ impl Warp {
                         return Ok(());
                     }
                 }
-                self.arrive_at_barrier(cx, function, &split, &barrier, here)?;
+                self.arrive_at_barrier(cx, at, &split, &barrier, here)?;
             }
             _ => {}
         }
@@ -68,17 +69,17 @@ impl Warp {
     fn arrive_at_barrier(
         &mut self,
         cx: &mut Context<'_>,
-        function: &Function,
+        at: Position<'_>,
         split: &Split,
         barrier: &Barrier,
         here: u32,
     ) -> Result<(), Fault> {
         let lane = here.trailing_zeros() as usize;
-        let place = |cx: &Context<'_>| Box::new(cx.place(function, split.pc, self.index, lane));
+        let place = |cx: &Context<'_>| Box::new(cx.place(at, lane));
         let regs = &self.progress.frames[split.frame].regs;
         let uniform = |r: Reg| {
             let values = regs.get::<u32>(r);
-            crate::execute::access::lanes(here).all(|l| values[l] == values[lane]).then_some(values[lane])
+            lanes(here).all(|l| values[l] == values[lane]).then_some(values[lane])
         };
         let id = match uniform(barrier.id) {
             Some(id) if (id as usize) < BARRIERS => id,
@@ -92,7 +93,7 @@ impl Warp {
             }
         };
         let expected = match barrier.count {
-            NO_REG => cx.block.shape.warps() * LANES as u32,
+            NO_REG => cx.block.info.shape.warps() * LANES as u32,
             count => match uniform(count) {
                 Some(count) if count != 0 && count % 32 == 0 => count,
                 _ => {
@@ -109,7 +110,7 @@ impl Warp {
         let threads = if here == self.lanes { LANES as u32 } else { here.count_ones() };
         let votes = if barrier.a.reg == NO_REG { 0 } else { pred(regs, barrier.a) & here };
         let waits = barrier.mode != BarrierMode::Arrive;
-        cx.event(function, split.pc, self.index, Event::Arrive { barrier: id, mask: here, waits })?;
+        cx.event(at, Event::Arrive { barrier: id, mask: here, waits })?;
         let done = cx.block.arrive(id, expected, threads, barrier, (self.index, here, votes)).map_err(
             |refused| Fault::Barrier {
                 place: place(cx),
@@ -128,7 +129,7 @@ impl Warp {
             self.advance(split.frame, split.pc);
         }
         if done {
-            cx.event(function, split.pc, self.index, Event::Complete { barrier: id })?;
+            cx.event(at, Event::Complete { barrier: id })?;
             cx.tally.epoch += 1;
             cx.tally.waits.barriers += 1;
             let mut wakes = std::mem::take(&mut cx.block.wakes);
@@ -148,6 +149,7 @@ impl Warp {
         let function = &cx.module.functions[self.progress.frames[split.frame].function as usize];
         let inst = &function.code[split.pc as usize];
         let waiting = self.gathered(split);
+        let at = Position { function, pc: split.pc, warp: self.index };
         let instruction = match inst.op {
             Op::Collective(Collective::Shfl { .. }, _) => "shfl.sync",
             Op::Collective(Collective::Vote { .. }, _) => "vote.sync",
@@ -156,7 +158,7 @@ impl Warp {
             _ => "an aligned barrier",
         };
         Some(Fault::Divergent {
-            place: Box::new(cx.place(function, split.pc, self.index, waiting.trailing_zeros() as usize)),
+            place: Box::new(cx.place(at, waiting.trailing_zeros() as usize)),
             instruction,
             waiting,
             missing: self.needed(split) & !waiting,
@@ -167,7 +169,7 @@ impl Warp {
 
 /// What the lanes of `mask` do together.
 fn collective(regs: &mut Regs, what: Collective, mask: u32) {
-    let members = || crate::execute::access::lanes(mask);
+    let members = || lanes(mask);
     match what {
         Collective::Sync => {}
         Collective::Shfl { mode, d, p, a, b, c } => {

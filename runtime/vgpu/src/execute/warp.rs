@@ -7,111 +7,19 @@
 
 use std::sync::Arc;
 
-use crate::error::SourceLine;
 use crate::execute::block::{Block, Wake};
-use crate::front::isa::{Function, Layout, NEVER, Preset};
+use crate::execute::progress::{Frame, Join, Progress, Split, State};
+use crate::execute::repetition::Watcher;
+use crate::fault::SourceLine;
 use crate::front::module::Module;
+use crate::isa::{Function, Layout, NEVER, Preset};
 use crate::memory::Bytes;
-use crate::registers::{ALL, Bank, LANES, Lanes, Regs};
+use crate::registers::{ALL, LANES, Lanes, Regs, lanes};
 
 /// Backward branches after which lanes that wait at a join go on alone.
 const PATIENCE: u32 = 512;
 /// The join of lanes that have nowhere to meet.
 const ROOT: usize = 0;
-
-/// Why a split does not run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Ready,
-    /// Waits at `pc` until these lanes are there.
-    Members(u32),
-    /// Waits at `pc` until all live lanes are there.
-    Aligned,
-    /// Has arrived at a barrier of the block.
-    Barrier(u32),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Split {
-    pub(crate) frame: usize,
-    pub(crate) pc: u32,
-    pub(crate) mask: u32,
-    pub(crate) join: usize,
-    pub(crate) state: State,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Join {
-    frame: usize,
-    pc: u32,
-    /// Lanes that are to meet here; none if the entry is free.
-    mask: u32,
-    arrived: u32,
-    parent: usize,
-    /// Reached by returning from the activation inside, not by its program counter.
-    by_return: bool,
-}
-
-/// An activation of a function.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Frame {
-    pub(crate) function: u32,
-    pub(crate) regs: Regs,
-    /// Parameters of the function and of its calls, `param_bytes` a lane, rounded up to whole words.
-    pub(crate) params: Bytes,
-    pub(crate) param_bytes: usize,
-    pub(crate) local_base: u64,
-    /// Lanes that have not returned; none if the entry is free.
-    live: u32,
-    /// Join of the caller, its frame and the number of the call.
-    call: Option<(usize, usize, u32)>,
-    depth: usize,
-    /// See [`Site::chain`](crate::execute::observe::Site::chain).
-    pub(crate) chain: u32,
-}
-
-/// Everything that the next steps of a warp depend on, besides memory.
-#[derive(Clone, Debug)]
-pub(crate) struct Progress {
-    pub(crate) frames: Vec<Frame>,
-    pub(crate) splits: Vec<Split>,
-    joins: Vec<Join>,
-    current: usize,
-    /// Backward branches since lanes last arrived somewhere while others waited.
-    impatience: u32,
-}
-
-/// A register of an activation: number of the activation, bank and register.
-pub(crate) type Somewhere = (usize, (Bank, usize));
-
-impl Progress {
-    /// Whether the state is another one than `other`. What differed last time, `last`, is looked at first: loops that
-    /// count differ there again and again.
-    pub(crate) fn differs(&self, other: &Progress, last: &mut Option<Somewhere>) -> bool {
-        if let Some((frame, register)) = *last
-            && let (Some(mine), Some(others)) = (self.frames.get(frame), other.frames.get(frame))
-            && mine.regs.differs_in(&others.regs, register)
-        {
-            return true;
-        }
-        if (self.current, self.impatience) != (other.current, other.impatience)
-            || self.splits != other.splits
-            || self.joins != other.joins
-            || self.frames.len() != other.frames.len()
-        {
-            return true;
-        }
-        self.frames.iter().zip(&other.frames).enumerate().any(|(number, (mine, others))| {
-            if mine.function == others.function
-                && let Some(register) = mine.regs.difference(&others.regs)
-            {
-                *last = Some((number, register));
-                return true;
-            }
-            mine != others
-        })
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Warp {
@@ -126,7 +34,7 @@ pub(crate) struct Warp {
     /// Local memory of each lane.
     pub(crate) local: Vec<Bytes>,
     /// What the hang detection knows.
-    pub(crate) watcher: crate::machine::hang::Watcher,
+    pub(crate) watcher: Watcher,
 }
 
 /// Calls may nest this deep.
@@ -134,8 +42,8 @@ pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The value of a preset in each lane of a warp, in an activation whose local memory begins at `local_base`.
 pub(crate) fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base: u64) -> Lanes<u64> {
-    use crate::front::isa::LaneMask;
-    let shape = &block.shape;
+    use crate::isa::LaneMask;
+    let shape = &block.info.shape;
     let [x, y, _] = shape.threads;
     std::array::from_fn(|lane| {
         let thread = warp * LANES as u32 + lane as u32;
@@ -151,7 +59,7 @@ pub(crate) fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base:
             Preset::LaneId => lane as u64,
             Preset::WarpId => warp.into(),
             Preset::NWarps => shape.warps().into(),
-            Preset::GridId => block.launch as u64,
+            Preset::GridId => block.info.launch as u64,
             Preset::SmId => shape.linear(),
             Preset::LaneMask(mask) => u64::from(match mask {
                 LaneMask::Eq => bit,
@@ -191,7 +99,7 @@ fn lane_params(function: &Function) -> Bytes {
 impl Warp {
     pub(crate) fn new(module: &Arc<Module>, entry: u32, block: &Block, number: usize, index: u32) -> Warp {
         let function = &module.functions[entry as usize];
-        let threads = block.shape.thread_count() - index * LANES as u32;
+        let threads = block.info.shape.thread_count() - index * LANES as u32;
         let lanes = if threads >= 32 { u32::MAX } else { (1 << threads) - 1 };
         let frame = Frame {
             function: entry,
@@ -219,13 +127,18 @@ impl Warp {
             lanes,
             live: lanes,
             local: vec![Bytes::zeroed(function.local_bytes as usize); LANES],
-            watcher: crate::machine::hang::Watcher::default(),
+            watcher: Watcher::default(),
         }
     }
 
     /// Lanes that wait at joins.
     fn waiting_at_joins(&self) -> bool {
         self.progress.joins.iter().any(|j| j.arrived != 0)
+    }
+
+    /// Whether some lanes do not wait for others.
+    pub(crate) fn can_run(&self) -> bool {
+        self.progress.splits.iter().any(|s| s.state == State::Ready)
     }
 
     /// Whether all lanes wait together at a barrier of the block.
@@ -438,14 +351,14 @@ impl Warp {
         };
         let (caller, callee) = (&self.progress.frames[split.frame], &self.progress.frames[f]);
         let stride = |params: &Bytes| params.len() / LANES;
-        for lane in crate::execute::access::lanes(split.mask) {
+        for lane in lanes(split.mask) {
             for &(here, there, bytes) in &site.arguments {
                 let (here, there, bytes) = (here as usize, there as usize, bytes as usize);
                 let source = lane * stride(&caller.params) + here;
                 callee.params.copy(lane * stride(&callee.params) + there, &caller.params, source, bytes);
             }
         }
-        for lane in crate::execute::access::lanes(split.mask) {
+        for lane in lanes(split.mask) {
             let needed = (local_base + function.local_bytes) as usize;
             if self.local[lane].len() < needed {
                 self.local[lane].grow(needed);
@@ -482,17 +395,17 @@ impl Warp {
     }
 
     /// Lanes of a split return from its activation (from the entry: exit); the rest of it stays.
-    pub(crate) fn ret(&mut self, s: usize, lanes: u32, module: &Module) {
+    pub(crate) fn ret(&mut self, s: usize, mask: u32, module: &Module) {
         let split = self.progress.splits[s];
         let Some((join, caller, number)) = self.progress.frames[split.frame].call else {
-            return self.exit(s, lanes);
+            return self.exit(s, mask);
         };
         let function = self.progress.frames[caller].function as usize;
         let site = &module.functions[function].calls[number as usize];
         let callee = std::mem::take(&mut self.progress.frames[split.frame]);
         let target = &self.progress.frames[caller];
         let stride = |params: &Bytes| params.len() / LANES;
-        for lane in crate::execute::access::lanes(lanes) {
+        for lane in lanes(mask) {
             for &(there, here, bytes) in &site.results {
                 let (here, there, bytes) = (here as usize, there as usize, bytes as usize);
                 let (from, to) =
@@ -501,13 +414,13 @@ impl Warp {
             }
         }
         self.progress.frames[split.frame] = callee;
-        self.progress.frames[split.frame].live &= !lanes;
-        self.progress.splits[s].mask &= !lanes;
+        self.progress.frames[split.frame].live &= !mask;
+        self.progress.splits[s].mask &= !mask;
         if self.progress.splits[s].mask == 0 {
             self.remove_split(s);
         }
-        self.leave(split.join, join, lanes);
-        self.progress.joins[join].arrived |= lanes;
+        self.leave(split.join, join, mask);
+        self.progress.joins[join].arrived |= mask;
         self.complete(join);
     }
 

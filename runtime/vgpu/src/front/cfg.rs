@@ -2,7 +2,7 @@
 //!
 //! Algorithm: Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the reversed graph.
 
-use crate::front::isa::{Function, NEVER, Op};
+use crate::isa::{Function, NEVER, Op};
 use crate::registers::Index;
 
 /// Successors of the block that ends with `code[end]`; `None` stands for the end of the function.

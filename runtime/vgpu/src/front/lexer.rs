@@ -1,6 +1,6 @@
 //! PTX text -> tokens, each with its line.
 
-use crate::error::{PtxProblem, PtxProblemKind};
+use crate::fault::{PtxProblem, PtxProblemKind};
 
 /// A token; text is borrowed from the module's source.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,8 +15,8 @@
 //! decode 145,000 instructions with 116,000 registers takes 0.14 s in all; 300 places hold the widest of them.
 
 use crate::front::cfg::Graph;
-use crate::front::isa::{Function, NEVER, Op};
 use crate::front::uses::{File, Use};
+use crate::isa::{Function, NEVER, Op};
 use crate::registers::Name;
 
 /// Edges that are walked along for all registers together.

@@ -3,12 +3,11 @@
 
 pub(crate) mod ast;
 pub(crate) mod cfg;
-pub(crate) mod class;
 pub(crate) mod decode;
-pub(crate) mod isa;
 pub(crate) mod lexer;
 pub(crate) mod liveness;
 pub(crate) mod module;
+pub(crate) mod operands;
 pub(crate) mod parser;
 pub(crate) mod share_registers;
 pub(crate) mod uses;

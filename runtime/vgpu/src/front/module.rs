@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::error::{PtxError, PtxProblem, PtxProblemKind, SourceLine, Space};
+use crate::fault::{PtxError, PtxProblem, PtxProblemKind, SourceLine, Space};
 use crate::front::ast::{Init, Var};
 use crate::front::decode::decode;
-use crate::front::isa::Function;
 use crate::front::parser::parse;
 use crate::front::share_registers::Sharing;
+use crate::isa::Function;
 
 /// All variables of a module together.
 const MAX_VARIABLE_BYTES: u64 = 1 << 30;

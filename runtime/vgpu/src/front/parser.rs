@@ -1,7 +1,8 @@
 //! Tokens -> `AstModule`. Nothing recurses, so that depth of text costs no stack.
 
-use crate::error::{PtxProblem, PtxProblemKind, Space};
-use crate::front::ast::{AstFunction, AstInst, AstModule, Init, Operand, Statement, StatementKind, Ty, Var};
+use crate::arithmetic::types::Ty;
+use crate::fault::{PtxProblem, PtxProblemKind, Space};
+use crate::front::ast::{AstFunction, AstInst, AstModule, Init, Operand, Statement, StatementKind, Var};
 use crate::front::lexer::{Spanned, Token, lex};
 
 type Result<T> = std::result::Result<T, PtxProblem>;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::RequestError;
+use crate::fault::RequestError;
 use crate::front::decode::MAX_SHARED_BYTES;
 use crate::front::module::Module;
 use crate::memory::Bytes;

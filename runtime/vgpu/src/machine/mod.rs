@@ -1,27 +1,22 @@
 //! The machine: ranks, their memory, and the runs of what is launched on them.
 
-pub(crate) mod adversary;
-pub(crate) mod counts;
-pub(crate) mod exchange;
 pub(crate) mod hang;
 pub(crate) mod launch;
-pub(crate) mod random;
-pub(crate) mod report;
-pub(crate) mod time_order;
+pub(crate) mod observers;
+pub(crate) mod votes;
 pub(crate) mod worker;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use crate::clock::{Clock, ClockOptions, Timing};
-use crate::error::{AccessKind, Fault, RequestError, SourceLine};
-use crate::execute::observe::Observers;
-use crate::front::class::Class;
-use crate::front::isa::Function;
+use crate::execute::counts::{ClassCount, LinkCounts, LinkStatistics, Waits};
+use crate::fault::{AccessKind, Fault, RequestError, SourceLine};
 use crate::front::module::Module;
-use crate::machine::counts::{ClassCount, LinkCounts, LinkStatistics, Waits};
-use crate::machine::exchange::{Board, Stop};
+use crate::isa::{Class, Function};
 use crate::machine::launch::{Launch, Prepared};
+use crate::machine::observers::Observers;
+use crate::machine::votes::{Board, Stop};
 use crate::machine::worker::{Shared, Worker};
 use crate::memory::{MAX_RANKS, Memory};
 use crate::model::{Check, Layout, Memory as Place, Model};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use bytemuck::allocation::{try_zeroed_slice_box, zeroed_slice_box};
 
-use crate::front::isa::Order;
+use crate::isa::Order;
 
 /// Where words lie.
 type Words = Box<[AtomicU64]>;

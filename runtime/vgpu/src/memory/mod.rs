@@ -9,13 +9,9 @@ use std::sync::Arc;
 
 pub(crate) use bytes::{Bytes, after, before};
 
-use crate::error::{AccessKind, BadAccess, Fault, Near, RequestError, Space};
+use crate::fault::{AccessKind, BadAccess, Fault, Near, RequestError, Space};
+use crate::isa::WINDOW_SHIFT;
 
-/// Window of an address: 0 is memory of ranks.
-pub(crate) const WINDOW_SHIFT: u32 = 56;
-pub(crate) const SHARED_WINDOW: u64 = 1 << WINDOW_SHIFT;
-pub(crate) const LOCAL_WINDOW: u64 = 2 << WINDOW_SHIFT;
-pub(crate) const PARAM_WINDOW: u64 = 3 << WINDOW_SHIFT;
 /// Multicast ranges lie here.
 const MULTICAST_WINDOW: u64 = 4 << WINDOW_SHIFT;
 

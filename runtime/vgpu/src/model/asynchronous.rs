@@ -7,12 +7,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::clock::View;
+use super::knowledge::View;
 use super::stamp::{How, Memory, Path, Relation, Stamp};
-use super::{Kind, Model, Refusal, Touch, Who};
-use crate::error::Space;
-use crate::front::ast::Ty;
-use crate::front::isa::{Access, Order, Scope};
+use super::{Model, Refusal, Touch, Who};
+use crate::arithmetic::types::Ty;
+use crate::fault::{AccessKind, Space};
+use crate::isa::{Access, Order, Scope};
 use crate::registers::{Bank, LANES};
 
 /// Bytes of one memory.
@@ -91,9 +91,9 @@ impl Model {
     pub(crate) fn copy(&mut self, who: Who, copy: &Copy) -> Result<(), Refusal> {
         let mut views = Views::default();
         if let Some(from) = &copy.from {
-            views.read = self.part_of_copy(who, copy, from, Kind::Load)?;
+            views.read = self.part_of_copy(who, copy, from, AccessKind::Load)?;
         }
-        views.all = self.part_of_copy(who, copy, &copy.to, Kind::Store)?;
+        views.all = self.part_of_copy(who, copy, &copy.to, AccessKind::Store)?;
         views.all.join(&views.read);
         self.history.replaced(copy.to.memory, copy.to.offset, copy.to.bytes);
         match copy.mbarrier {
@@ -109,12 +109,18 @@ impl Model {
     }
 
     /// Checks one side of a copy; returns what its end publishes.
-    fn part_of_copy(&mut self, who: Who, copy: &Copy, part: &Extent, kind: Kind) -> Result<View, Refusal> {
+    fn part_of_copy(
+        &mut self,
+        who: Who,
+        copy: &Copy,
+        part: &Extent,
+        kind: AccessKind,
+    ) -> Result<View, Refusal> {
         let (epoch, view) = self.clocks.asynchronous(who);
         if !self.check.races || part.bytes == 0 {
             return Ok(view);
         }
-        let rw = if kind == Kind::Load { How::READ } else { How::WRITE };
+        let rw = if kind == AccessKind::Load { How::READ } else { How::WRITE };
         let size = if part.offset.is_multiple_of(4) && part.bytes.is_multiple_of(4) { 4 } else { 1 };
         let path = if copy.bulk { part.path.asynchronous() } else { part.path };
         let how = How::new(rw, false, 0, size);

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::clocks::{Clocks, Message, Who};
-use super::stamp::{Memory, Path, Stamp};
-use crate::front::isa::Scope;
-use crate::machine::random::Random;
+use super::stamp::{Memory, Path, Stamp, Where};
+use crate::isa::Scope;
+use crate::random::Random;
 
 /// Writes that a location remembers.
 const REMEMBERED: usize = 8;
@@ -101,9 +101,6 @@ pub(crate) struct Found {
     pub(crate) messages: Vec<Arc<Message>>,
 }
 
-/// A location: its memory and first byte.
-pub(crate) type Where = (Memory, u64);
-
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     locations: FxHashMap<Where, Location>,
@@ -189,7 +186,7 @@ impl History {
         old.how.writes()
             && old.how.strong()
             && old.path == new.path
-            && crate::execute::access::lanes(old.lanes).all(|by| {
+            && crate::registers::lanes(old.lanes).all(|by| {
                 clocks.knows(reader.who, reader.lane, moment, 1 << by)
                     || self.observed(at, bytes, (old.epoch, by), clocks, reader)
             })
@@ -214,7 +211,7 @@ impl History {
         };
         old.how.writes()
             && clocks.morally_strong(reader.who, old, new)
-            && crate::execute::access::lanes(old.lanes).all(|lane| {
+            && crate::registers::lanes(old.lanes).all(|lane| {
                 let by = (old.epoch, lane);
                 forgotten(by) || self.observed(at, bytes, by, clocks, reader)
             })

@@ -5,9 +5,9 @@
 //! that are written again only after they have been read; `report`: a finding in words.
 
 mod asynchronous;
-mod clock;
 mod clocks;
 mod history;
+mod knowledge;
 mod observer;
 mod packets;
 mod report;
@@ -17,23 +17,24 @@ mod stamp;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::front::isa::{Access, Order, Scope};
-use crate::front::module::Module;
-use crate::machine::random::Random;
+use crate::fault::AccessKind;
+use crate::fault::race::{Race, SlotReuse};
+use crate::isa::{Access, Order, Scope};
 use crate::memory::Bytes;
+use crate::observe::BlockInfo;
+use crate::random::Random;
 use crate::registers::Lanes;
 use asynchronous::Asynchronous;
 pub(crate) use asynchronous::{Copy, Extent};
-pub(crate) use clock::{Home, Proxy, View};
 pub(crate) use clocks::Who;
 use clocks::{Clocks, Message};
-use history::{Found, History, Mark, Reader, Where};
+use history::{Found, History, Mark, Reader};
+pub(crate) use knowledge::{Home, Proxy, View};
 pub use packets::Layout;
 use packets::Packets;
-pub use report::{Party, Race, RaceReason, SlotReuse};
 use rustc_hash::FxHashMap;
 use shadow::Shadow;
-use stamp::{How, Relation, Stamp};
+use stamp::{How, Relation, Stamp, Where};
 pub(crate) use stamp::{Memory, Path};
 
 /// What the machine checks of the memory model, beyond what every run checks.
@@ -65,14 +66,6 @@ pub enum Stale {
     All,
 }
 
-/// A block of which the clocks speak, for reports.
-#[derive(Clone, Debug)]
-struct Info {
-    module: Arc<Module>,
-    kernel: Arc<str>,
-    shape: crate::execute::block::Shape,
-}
-
 /// The accesses of a warp's instruction to one memory.
 pub(crate) struct Touch<'t> {
     pub(crate) memory: Memory,
@@ -84,14 +77,6 @@ pub(crate) struct Touch<'t> {
     /// Number of the instruction in its module.
     pub(crate) site: u32,
     pub(crate) path: Path,
-}
-
-/// What an access does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    Load,
-    Store,
-    Atomic,
 }
 
 impl Touch<'_> {
@@ -127,7 +112,7 @@ impl Touch<'_> {
     /// Lane, number and offset of every element.
     fn elements(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         let (size, count, base, at) = (self.size(), self.count(), self.base, self.at);
-        crate::execute::access::lanes(self.mask).flat_map(move |lane| {
+        crate::registers::lanes(self.mask).flat_map(move |lane| {
             (0..usize::from(count)).map(move |e| (lane, e, at[lane] - base + e as u64 * size))
         })
     }
@@ -143,7 +128,7 @@ impl Touch<'_> {
 
     /// The first byte of the lowest and the end of the highest.
     fn extent(&self) -> (u64, u64) {
-        let offsets = crate::execute::access::lanes(self.mask).map(|lane| self.at[lane] - self.base);
+        let offsets = crate::registers::lanes(self.mask).map(|lane| self.at[lane] - self.base);
         let (low, high) = offsets.fold((u64::MAX, 0), |(low, high), at| (low.min(at), high.max(at)));
         (low, high + self.access.bytes())
     }
@@ -170,7 +155,7 @@ pub(crate) struct Model {
     chains: Vec<(u32, u32)>,
     chain_numbers: FxHashMap<(u32, u32), u32>,
     /// By number in the model: the machine's number less `first`.
-    blocks: Vec<Info>,
+    blocks: Vec<BlockInfo>,
     first: u32,
 }
 
@@ -238,15 +223,9 @@ impl Model {
     }
 
     /// A block begins; returns its number in the model.
-    pub(crate) fn start_block(
-        &mut self,
-        home: Home,
-        module: &Arc<Module>,
-        kernel: &Arc<str>,
-        shape: crate::execute::block::Shape,
-    ) -> u32 {
-        self.blocks.push(Info { module: module.clone(), kernel: kernel.clone(), shape });
-        self.clocks.start_block(home, shape.warps())
+    pub(crate) fn start_block(&mut self, block: &BlockInfo) -> u32 {
+        self.blocks.push(block.clone());
+        self.clocks.start_block(Home::of(block), block.shape.warps())
     }
 
     pub(crate) fn end_block(&mut self, block: u32) {
@@ -262,7 +241,7 @@ impl Model {
     pub(crate) fn before(
         &mut self,
         who: Who,
-        kind: Kind,
+        kind: AccessKind,
         touch: &Touch<'_>,
         bytes: &Bytes,
     ) -> Result<(), Refusal> {
@@ -273,7 +252,7 @@ impl Model {
                 Refusal::Race(Box::new(self.race(who, lane, touch, kind, offset, &earlier)))
             })?;
         }
-        if kind == Kind::Load {
+        if kind == AccessKind::Load {
             return Ok(());
         }
         if self.packets.any() {
@@ -313,13 +292,13 @@ impl Model {
         &mut self,
         who: Who,
         epoch: u32,
-        kind: Kind,
+        kind: AccessKind,
         touch: &Touch<'_>,
     ) -> Result<(), (usize, u64, Stamp)> {
         let rw = match kind {
-            Kind::Load => How::READ,
-            Kind::Store => How::WRITE,
-            Kind::Atomic => How::READ | How::WRITE,
+            AccessKind::Load => How::READ,
+            AccessKind::Store => How::WRITE,
+            AccessKind::Atomic => How::READ | How::WRITE,
         };
         let (size, count) = (touch.size(), u64::from(touch.count()));
         let how = How::new(rw, touch.strong(), touch.scope() as u16, size);
@@ -425,7 +404,7 @@ impl Model {
     /// What a strong store of each lane publishes by fences before it, and, if it releases, by itself.
     fn messages(&mut self, who: Who, touch: &Touch<'_>) -> Vec<Published> {
         let scope = touch.scope();
-        let lanes = crate::execute::access::lanes(touch.mask);
+        let lanes = crate::registers::lanes(touch.mask);
         let mut messages: Vec<Published> =
             lanes.map(|lane| Published { lane, fences: self.clocks.ready(who, lane), own: None }).collect();
         if touch.releases() {

@@ -1,10 +1,10 @@
 //! The model at the machine's hooks.
 
-use super::{Copy, Extent, Home, Kind, Memory, Model, Path, Proxy, Refusal, Touch, Who};
-use crate::error::{AccessKind, Fault, Space};
-use crate::execute::block::Block;
-use crate::execute::observe::{self, Event, Observer, Site};
-use crate::front::isa::{Access, Mbarrier, Op, Order, ProxyKind};
+use super::{Copy, Extent, Home, Memory, Model, Path, Proxy, Refusal, Touch, Who};
+use crate::fault::{AccessKind, Fault, Space};
+use crate::isa::{Access, Mbarrier, Op, Order, ProxyKind};
+use crate::observe;
+use crate::observe::{BlockInfo, Event, Observer, Site};
 use crate::registers::{LANES, NO_REG, Reg, Regs};
 
 impl Model {
@@ -67,10 +67,6 @@ fn refused(memory: &crate::memory::Memory, refusal: Refusal) -> Fault {
     }
 }
 
-fn home(block: &Block) -> Home {
-    Home { rank: block.rank as u32, launch: block.launch as u32 }
-}
-
 /// The instruction on an mbarrier at a site.
 fn mbarrier<'e>(site: &Site<'e>) -> Option<&'e Mbarrier> {
     match site.function.code[site.pc as usize].op {
@@ -97,12 +93,7 @@ impl Observer for Model {
     fn touch(&mut self, touch: &observe::Touch<'_>) -> Result<(), Fault> {
         let who = self.who(&touch.site);
         self.clocks.enter(who, touch.site.chain);
-        let kind = match touch.kind {
-            AccessKind::Load => Kind::Load,
-            AccessKind::Store => Kind::Store,
-            AccessKind::Atomic => Kind::Atomic,
-        };
-        let checked = self.before(who, kind, &self.touched(touch), touch.bytes);
+        let checked = self.before(who, touch.kind, &self.touched(touch), touch.bytes);
         checked.map_err(|refusal| refused(touch.site.memory, refusal))
     }
 
@@ -174,18 +165,18 @@ impl Observer for Model {
         Ok(())
     }
 
-    fn block_starts(&mut self, block: &Block) {
+    fn block_starts(&mut self, block: &BlockInfo) {
         if self.blocks.is_empty() {
             self.first = block.number;
         }
-        self.start_block(home(block), &block.module, &block.kernel, block.shape);
+        self.start_block(block);
     }
 
-    fn block_ends(&mut self, block: &Block) {
+    fn block_ends(&mut self, block: &BlockInfo) {
         self.end_block(block.number - self.first);
     }
 
-    fn launch_ends(&mut self, block: &Block) {
-        self.end_launch(home(block));
+    fn launch_ends(&mut self, block: &BlockInfo) {
+        self.end_launch(Home::of(block));
     }
 }

@@ -4,8 +4,7 @@
 use rustc_hash::FxHashMap;
 
 use super::clocks::{Clocks, Who};
-use super::history::Where;
-use super::stamp::Memory;
+use super::stamp::{Memory, Where};
 
 /// How a packet region is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

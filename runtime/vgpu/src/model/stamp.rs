@@ -1,6 +1,6 @@
 //! What is known of an access: whose it was, of what kind, by which way; and how two of them stand to each other.
 
-use crate::error::Space;
+use crate::fault::Space;
 use crate::memory::AllocationId;
 
 /// A memory that blocks or threads share.
@@ -19,6 +19,9 @@ impl Memory {
         }
     }
 }
+
+/// A location: its memory and first byte.
+pub(crate) type Where = (Memory, u64);
 
 /// Who accessed a cell, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

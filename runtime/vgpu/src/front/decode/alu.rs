@@ -1,9 +1,10 @@
 //! Instructions that compute and have an entry in a table, and logic of predicates.
 
 use super::{Decoder, Result, Symbol};
-use crate::arithmetic::lanes::{Binary, Ternary, Unary};
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Logic, Op, PredOperand};
+use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Logic, Op, PredOperand};
 use crate::registers::Bank;
 
 impl<'m, 'a> Decoder<'m, 'a> {

@@ -2,9 +2,10 @@
 
 use super::memory::Qualifiers;
 use super::{Decoder, Result};
-use crate::error::Space;
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Access, AtomOp, AtomVector, Op};
+use crate::arithmetic::types::Ty;
+use crate::fault::Space;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Access, AtomOp, AtomVector, Op};
 use crate::registers::{Bank, NO_NAME, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {

@@ -1,9 +1,10 @@
 //! Asynchronous copies: `cp.async` and `cp.async.bulk`.
 
 use super::{Decoder, Result, Symbol};
-use crate::error::Space;
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Address, Async, Op, PredOperand};
+use crate::arithmetic::types::Ty;
+use crate::fault::Space;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Address, Async, AsyncCopy, Op, PredOperand};
 use crate::registers::{Bank, NO_NAME, Name};
 
 const NO_PREDICATE: PredOperand<Name> = PredOperand { reg: NO_NAME, negated: false };
@@ -97,7 +98,15 @@ impl<'m, 'a> Decoder<'m, 'a> {
     ) -> Result<Async<Name>> {
         let (to, from) = ((to, self.address(inst, 0)?), (from, self.address(inst, 1)?));
         let size = self.src(inst, 2, Bank::B32)?;
-        Ok(Async::Copy { bulk: true, to, from, size, read: NO_NAME, ignore: NO_PREDICATE, mbarrier })
+        Ok(Async::Copy(AsyncCopy {
+            bulk: true,
+            to,
+            from,
+            size,
+            read: NO_NAME,
+            ignore: NO_PREDICATE,
+            mbarrier,
+        }))
     }
 
     /// `cp.async.ca` of 4, 8 or 16 bytes and `cp.async.cg` of 16.
@@ -124,7 +133,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 read = self.src(inst, 3, Bank::B32)?;
             }
         }
-        Ok(Async::Copy { bulk: false, to, from, size, read, ignore, mbarrier: None })
+        Ok(Async::Copy(AsyncCopy { bulk: false, to, from, size, read, ignore, mbarrier: None }))
     }
 
     fn async_arrive(&mut self, inst: &'m AstInst<'a>, rest: &[&str]) -> Result<Async<Name>> {

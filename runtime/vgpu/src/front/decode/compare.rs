@@ -1,9 +1,10 @@
 //! Comparisons, and tests of the kind of a float.
 
 use super::{Decoder, Result};
-use crate::arithmetic::lanes::{Binary, Unary};
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Cmp, Logic, Op, PredOperand, TestKind};
+use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Cmp, Logic, Op, PredOperand, TestKind};
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Comparison, type, operands, and what the result is combined with.

@@ -1,9 +1,10 @@
 //! Branches, calls, barriers and what the lanes of a warp do together.
 
 use super::{Decoder, Result, Symbol};
-use crate::error::PtxProblemKind;
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{
+use crate::arithmetic::types::Ty;
+use crate::fault::PtxProblemKind;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{
     Barrier, BarrierMode, CallSite, Collective, FRAME_PARAMS, Op, PredOperand, ReduxOp, ShflMode, VoteMode,
 };
 use crate::registers::{Bank, NO_NAME};

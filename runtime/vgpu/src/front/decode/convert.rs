@@ -2,9 +2,10 @@
 
 use super::{Decoder, Result};
 use crate::arithmetic::float::{Round, format};
-use crate::arithmetic::lanes::{Binary, Unary};
-use crate::front::ast::{AstInst, Ty};
-use crate::front::isa::{Convert, Op};
+use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::front::ast::AstInst;
+use crate::isa::{Convert, Op};
 use crate::registers::Bank;
 
 /// Whether a value of the first format may have no equal in the second.

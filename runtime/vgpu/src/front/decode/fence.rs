@@ -1,9 +1,9 @@
 //! Fences, and instructions that are hints only.
 
 use super::{Decoder, Result};
-use crate::arithmetic::lanes::Unary;
+use crate::arithmetic::tables::Unary;
 use crate::front::ast::AstInst;
-use crate::front::isa::{Op, Order, ProxyKind, Scope};
+use crate::isa::{Op, Order, ProxyKind, Scope};
 use crate::registers::Bank;
 
 impl<'m, 'a> Decoder<'m, 'a> {

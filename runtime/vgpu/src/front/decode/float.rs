@@ -3,9 +3,10 @@
 use super::{Decoder, Result};
 use crate::arithmetic::float::Round;
 use crate::arithmetic::float_ops::{FloatKind, FloatOp};
-use crate::arithmetic::lanes::{Binary, Ternary, Unary};
-use crate::front::ast::{AstInst, Ty};
-use crate::front::isa::Op;
+use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::front::ast::AstInst;
+use crate::isa::Op;
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Modifiers of a floating-point instruction.

@@ -1,8 +1,9 @@
 //! Integer instructions outside the tables: carry chains, logic of three operands, bit fields.
 
 use super::{Decoder, Result};
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Carry, CarryKind, Cmp, Logic, Op};
+use crate::arithmetic::types::Ty;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Carry, CarryKind, Cmp, Logic, Op};
 use crate::registers::{Bank, NO_NAME, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {

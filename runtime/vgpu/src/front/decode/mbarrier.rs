@@ -1,11 +1,10 @@
 //! Instructions on mbarriers.
 
 use super::{Decoder, Result};
-use crate::arithmetic::lanes::{Binary, Unary};
-use crate::error::Space;
-use crate::execute::mbarrier::PENDING_BITS;
+use crate::arithmetic::tables::{Binary, Unary};
+use crate::fault::Space;
 use crate::front::ast::{AstInst, Operand};
-use crate::front::isa::{Mbarrier, MbarrierKind, Op, Order, Scope};
+use crate::isa::{Mbarrier, MbarrierKind, Op, Order, PENDING_BITS, Scope};
 use crate::registers::{Bank, NO_NAME};
 
 impl<'m, 'a> Decoder<'m, 'a> {

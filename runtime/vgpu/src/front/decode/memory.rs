@@ -1,11 +1,13 @@
 //! Instructions that access memory, and conversions of addresses.
 
 use super::{Decoder, Result};
-use crate::arithmetic::lanes::{Binary, Unary};
-use crate::error::Space;
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Access, AtomOp, Cmp, Op, Order, Scope};
-use crate::memory::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SHIFT};
+use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::fault::Space;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{
+    Access, AtomOp, Cmp, LOCAL_WINDOW, Op, Order, PARAM_WINDOW, SHARED_WINDOW, Scope, WINDOW_SHIFT,
+};
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Qualifiers that all memory instructions share.

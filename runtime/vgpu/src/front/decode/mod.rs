@@ -19,13 +19,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::clock::Flight;
-use crate::error::{PtxProblem, PtxProblemKind, SourceLine, Space};
-use crate::front::ast::{AstFunction, AstInst, AstModule, Operand, Statement, StatementKind, Ty, Var};
+use crate::arithmetic::types::Ty;
+use crate::fault::{PtxProblem, PtxProblemKind, SourceLine, Space};
+use crate::front::ast::{AstFunction, AstInst, AstModule, Operand, Statement, StatementKind, Var};
 use crate::front::cfg::{Graph, find_meeting_points};
-use crate::front::class::Class;
-use crate::front::isa::{FRAME_PARAMS, Function, Inst, Layout, NEVER, Op, Param, PredOperand, Preset};
+use crate::front::operands::operands;
 use crate::front::share_registers::{Sharing, compact};
+use crate::isa::{
+    Class, FRAME_PARAMS, Function, Inst, Layout, NEVER, Op, Operands, Param, PredOperand, Preset,
+};
 use crate::registers::{Bank, NO_NAME, Name};
 
 type Result<T> = std::result::Result<T, PtxProblemKind>;
@@ -191,7 +193,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             entry: ast.entry,
             code: Vec::new(),
             layout: Layout { b16: 0, b32: 0, b64: 0, pred: 0, presets: Vec::new(), late: Vec::new() },
-            flight: Flight::default(),
+            operands: Operands::default(),
             lines: Vec::new(),
             tables: Vec::new(),
             calls: Vec::new(),
@@ -265,7 +267,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if !find_meeting_points(&mut self.out, &graph) {
             return Err(everywhere);
         }
-        self.out.flight = Flight::new(&self.out);
+        self.out.operands = operands(&self.out);
         compact(self.out, &graph, sharing)
     }
 

@@ -1,9 +1,10 @@
 //! `mov`: copies, addresses, clocks, and vectors packed into registers.
 
 use super::{Decoder, Result};
-use crate::arithmetic::lanes::{Binary, Unary};
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Clock, Op};
+use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Clock, Op};
 use crate::registers::{Bank, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {

@@ -1,9 +1,10 @@
 //! `multimem`: instructions on multicast ranges.
 
 use super::{Decoder, Result};
-use crate::error::Space;
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Access, AtomOp, Multimem, MultimemKind, Op, Order, Scope};
+use crate::arithmetic::types::Ty;
+use crate::fault::Space;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Access, AtomOp, Multimem, MultimemKind, Op, Order, Scope};
 use crate::registers::{Bank, NO_NAME};
 
 impl<'m, 'a> Decoder<'m, 'a> {
@@ -110,7 +111,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 self.count(inst, 2..=2)?;
                 self.any_width(inst, 1, self.operand(inst, 1)?, 4)?;
                 let (d, zero) = (self.dst(inst, 0, Bank::B32)?, self.constant(Bank::B32, 0)?);
-                self.push(Op::Unary(crate::arithmetic::lanes::Unary::Mov32, [d, zero]));
+                self.push(Op::Unary(crate::arithmetic::tables::Unary::Mov32, [d, zero]));
             }
             ["mapa", ..] => {
                 self.count(inst, 3..=3)?;
@@ -119,9 +120,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 let rank = self.src(inst, 2, Bank::B32)?;
                 self.push(Op::ClusterRank(rank));
                 let kind = if wide {
-                    crate::arithmetic::lanes::Unary::Mov64
+                    crate::arithmetic::tables::Unary::Mov64
                 } else {
-                    crate::arithmetic::lanes::Unary::Mov32
+                    crate::arithmetic::tables::Unary::Mov32
                 };
                 self.push(Op::Unary(kind, [d, a]));
             }

@@ -1,10 +1,11 @@
 //! Operands -> registers.
 
 use super::{Decoder, Result, Symbol};
-use crate::arithmetic::lanes::{Binary, Unary};
-use crate::error::PtxProblemKind;
-use crate::front::ast::{AstInst, Operand, Ty};
-use crate::front::isa::{Address, LaneMask, Op, PredOperand, Preset};
+use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::fault::PtxProblemKind;
+use crate::front::ast::{AstInst, Operand};
+use crate::isa::{Address, LaneMask, Op, PredOperand, Preset};
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Registers of one width that a function may name.

@@ -14,11 +14,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::error::PtxProblemKind;
+use crate::fault::PtxProblemKind;
 use crate::front::cfg::Graph;
-use crate::front::isa::{Function, Layout};
 use crate::front::liveness::{Numbering, Stretch, stretches};
 use crate::front::uses::{File, Use};
+use crate::isa::{Function, Layout};
 use crate::registers::{NO_REG, Name, Reg};
 
 /// Places of one width.
@@ -67,7 +67,7 @@ pub(crate) fn compact(
         name: function.name,
         entry: function.entry,
         first: function.first,
-        flight: function.flight,
+        operands: function.operands,
         lines: function.lines,
         tables: function.tables,
         calls: function.calls,

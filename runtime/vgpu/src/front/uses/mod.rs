@@ -3,9 +3,9 @@
 //! Both are one function, `map`: it tells of every register of an instruction and takes what stands in its place. The
 //! result is of another type than the instruction, so that no register can be left out of one and not of the other.
 
-use crate::front::ast::Ty;
-use crate::front::isa::{
-    Address, Async, AtomVector, Barrier, BarrierMode, Carry, Collective, Function, Inst, Mbarrier,
+use crate::arithmetic::types::Ty;
+use crate::isa::{
+    Address, Async, AsyncCopy, AtomVector, Barrier, BarrierMode, Carry, Collective, Function, Inst, Mbarrier,
     MbarrierKind, Multimem, MultimemKind, Op, PredOperand, VoteMode,
 };
 use crate::registers::{Bank, Index};
@@ -285,15 +285,17 @@ impl<R: Index> Mbarrier<R> {
 impl<R: Index> Async<R> {
     pub(crate) fn map<S: Index>(self, f: &mut impl FnMut(File, Use, R) -> S) -> Async<S> {
         match self {
-            Async::Copy { bulk, to, from, size, read, ignore, mbarrier } => Async::Copy {
-                bulk,
-                to: (to.0, address(f, to.1)),
-                from: (from.0, address(f, from.1)),
-                size: one(f, Read, Bank::B32, size),
-                read: one(f, Read, Bank::B32, read),
-                ignore: flag(f, ignore),
-                mbarrier: mbarrier.map(|(space, at)| (space, address(f, at))),
-            },
+            Async::Copy(AsyncCopy { bulk, to, from, size, read, ignore, mbarrier }) => {
+                Async::Copy(AsyncCopy {
+                    bulk,
+                    to: (to.0, address(f, to.1)),
+                    from: (from.0, address(f, from.1)),
+                    size: one(f, Read, Bank::B32, size),
+                    read: one(f, Read, Bank::B32, read),
+                    ignore: flag(f, ignore),
+                    mbarrier: mbarrier.map(|(space, at)| (space, address(f, at))),
+                })
+            }
             Async::Commit { bulk } => Async::Commit { bulk },
             Async::Wait { bulk, read, pending } => Async::Wait { bulk, read, pending },
             Async::Arrive { mbarrier: (space, at), counted } => {

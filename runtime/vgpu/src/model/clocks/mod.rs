@@ -4,9 +4,9 @@ mod order;
 
 use std::sync::Arc;
 
-use super::clock::{Home, Knowledge, Lanes, Moment, Proxy, View};
-use super::history::Where;
-use crate::front::isa::Scope;
+use super::knowledge::{Home, Knowledge, Lanes, Moment, Proxy, View};
+use super::stamp::Where;
+use crate::isa::Scope;
 pub(crate) use order::{between, compatible, scope_of};
 
 /// A warp: its block's number in the model and its own in the block.
@@ -295,8 +295,7 @@ impl Clocks {
 
     /// A release: what `lanes` publish, each for itself. Later work of the warp is not part of it.
     pub(crate) fn release(&mut self, who: Who, lanes: u32) -> Vec<(usize, View)> {
-        let views =
-            crate::execute::access::lanes(lanes).map(|lane| (lane, self.published(who, lane))).collect();
+        let views = crate::registers::lanes(lanes).map(|lane| (lane, self.published(who, lane))).collect();
         self.tick(who);
         views
     }
@@ -363,7 +362,7 @@ impl Clocks {
                 && self.reaches(scope, who.block, message.from);
             // A later fence of a wider scope may make known what this one could not.
             if mutual {
-                crate::execute::access::lanes(taken).for_each(|lane| self.acquire(who, lane, &message.view));
+                crate::registers::lanes(taken).for_each(|lane| self.acquire(who, lane, &message.view));
                 *mask &= !lanes;
             }
         }
@@ -426,7 +425,7 @@ impl Clocks {
                 before.join(view);
             }
         }
-        for lane in crate::execute::access::lanes(lanes) {
+        for lane in crate::registers::lanes(lanes) {
             self.acquire(who, lane, &before);
             before.join(&self.published(who, lane));
         }

@@ -1,8 +1,8 @@
 //! What comes before what, by what threads have learnt; which accesses may meet without order.
 
 use super::{Clocks, Who};
-use crate::front::isa::Scope;
-use crate::model::clock::{Moment, Proxy};
+use crate::isa::Scope;
+use crate::model::knowledge::{Moment, Proxy};
 use crate::model::stamp::{Path, Relation, Stamp};
 
 impl Clocks {

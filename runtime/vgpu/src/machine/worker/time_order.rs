@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::clock::{Clock, Picoseconds};
-use crate::execute::observe::Observer;
+use super::Worker;
+use crate::clock::Picoseconds;
 use crate::machine::Policy;
-use crate::machine::worker::Worker;
+use crate::observe::Observer;
 
 /// Warps by the time at which they can go on; a seed decides among equals.
 #[derive(Debug, Default)]
@@ -14,10 +14,6 @@ pub(crate) struct Agenda {
     due: BinaryHeap<Reverse<(Picoseconds, u64, usize)>>,
     /// By warp: whether it is listed.
     listed: Vec<bool>,
-}
-
-fn clock<'o>(observer: &'o mut Option<&mut (dyn Observer + 'static)>) -> Option<&'o mut Clock> {
-    observer.as_deref_mut().and_then(|observer| observer.clock())
 }
 
 impl Worker {
@@ -33,10 +29,10 @@ impl Worker {
     }
 
     fn list(&mut self, w: usize, policy: Policy, observer: &mut Option<&mut (dyn Observer + 'static)>) {
-        let (warp, Some(clock)) = (&self.warps[w], clock(observer)) else { return };
+        let (warp, Some(clock)) = (&self.warps[w], observer) else { return };
         let Some(Some(block)) = self.blocks.get(warp.block) else { return };
         if warp.live != 0 && !std::mem::replace(&mut self.agenda.listed[w], true) {
-            let due = clock.due(block.number, warp.index);
+            let due = clock.due(block.info.number, warp.index);
             let tie = if policy == Policy::Random { self.random.below(1 << 32) } else { 0 };
             self.agenda.due.push(Reverse((due, tie, w)));
         }
@@ -47,7 +43,7 @@ impl Worker {
         let Reverse((now, _, w)) = self.agenda.due.pop()?;
         self.agenda.listed[w] = false;
         let until = self.agenda.due.peek().map_or(Picoseconds::MAX, |Reverse((due, ..))| *due);
-        clock(observer)?.turn(now, until);
+        observer.as_mut()?.turn(now, until);
         Some(w)
     }
 

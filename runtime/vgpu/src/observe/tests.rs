@@ -1,9 +1,8 @@
 use std::sync::{Arc, Mutex};
 
-use super::{Event, Observer, Site, Touch};
-use crate::error::{AccessKind, Fault, Space};
-use crate::execute::block::Block;
-use crate::front::isa::{Order, Scope};
+use super::{BlockInfo, Event, Observer, Site, Touch};
+use crate::fault::{AccessKind, Fault, Space};
+use crate::isa::{Order, Scope};
 use crate::registers::{NO_REG, Reg, Regs};
 use crate::{Config, Launch, Machine, Module};
 
@@ -38,7 +37,7 @@ impl Observer for Recorder {
 
     fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
         if touch.kind != AccessKind::Store && touch.access.order == Order::Acquire && to[0] != NO_REG {
-            for lane in crate::execute::access::lanes(touch.mask) {
+            for lane in crate::registers::lanes(touch.mask) {
                 let value = regs.read(touch.access.bank, to[0], lane);
                 regs.write(touch.access.bank, to[0], lane, value + 1000);
             }
@@ -51,15 +50,15 @@ impl Observer for Recorder {
         Ok(())
     }
 
-    fn block_starts(&mut self, block: &Block) {
+    fn block_starts(&mut self, block: &BlockInfo) {
         self.note(format!("block {} starts", block.shape.linear()));
     }
 
-    fn block_ends(&mut self, block: &Block) {
+    fn block_ends(&mut self, block: &BlockInfo) {
         self.note(format!("block {} ends", block.shape.linear()));
     }
 
-    fn launch_ends(&mut self, block: &Block) {
+    fn launch_ends(&mut self, block: &BlockInfo) {
         self.note(format!("launch {} ends", block.launch));
     }
 }

@@ -1,8 +1,9 @@
 //! What one worker counts while its warps run.
 
-use crate::error::AccessKind;
-use crate::front::class::Class;
-use crate::front::isa::{Access, Order};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::fault::AccessKind;
+use crate::isa::{Access, Class, Order};
 
 /// Widths of accesses: 1, 2, 4, 8, 16 and 32 bytes.
 pub(crate) const WIDTHS: usize = 6;
@@ -180,5 +181,61 @@ impl Tally {
     #[inline]
     pub(crate) fn link(&mut self, from: usize, to: usize) -> &mut LinkCounts {
         &mut self.links[from * self.ranks + to]
+    }
+}
+
+/// Written by one worker, on a cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Published {
+    epoch: AtomicU64,
+    instructions: AtomicU64,
+}
+
+/// The counts of all workers, as far as they have published them.
+#[derive(Debug)]
+pub(crate) struct PublishedCounts(Vec<Published>);
+
+impl PublishedCounts {
+    pub(crate) fn new<'t>(tallies: impl Iterator<Item = &'t Tally>) -> PublishedCounts {
+        let published = |t: &Tally| Published { epoch: t.epoch.into(), ..Published::default() };
+        PublishedCounts(tallies.map(published).collect())
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The sum of the changes that all workers have published.
+    pub(crate) fn published_epoch(&self) -> u64 {
+        self.0.iter().map(|published| published.epoch.load(Ordering::Acquire)).sum()
+    }
+
+    /// Whether there is one worker only.
+    #[inline]
+    pub(crate) fn alone(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    pub(crate) fn publish(&self, worker: usize, tally: &Tally) {
+        let own = &self.0[worker];
+        own.instructions.store(tally.instructions(), Ordering::Relaxed);
+        own.epoch.store(tally.epoch, Ordering::Release);
+    }
+
+    /// The sum over all workers but one.
+    fn others(&self, worker: usize, count: impl Fn(&Published) -> u64) -> u64 {
+        let (before, from) = self.0.split_at(worker);
+        before.iter().chain(&from[1..]).map(count).sum()
+    }
+
+    /// The machine's epoch as a worker knows it.
+    pub(crate) fn epoch(&self, worker: usize, tally: &Tally) -> u64 {
+        tally.epoch + self.others(worker, |published| published.epoch.load(Ordering::Acquire))
+    }
+
+    /// Instructions of warps of all workers.
+    pub(crate) fn instructions(&self, worker: usize, tally: &Tally) -> u64 {
+        tally.instructions() + self.others(worker, |published| published.instructions.load(Ordering::Relaxed))
     }
 }

@@ -1,24 +1,28 @@
 //! A worker: the ranks that run on one thread of the host, and the order in which their warps run.
 
+pub(crate) mod adversary;
+pub(crate) mod time_order;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::error::Fault;
-use crate::execute::block::{BARRIERS, BarrierState, Block, Shape};
-use crate::execute::copies::{self, Copies};
-use crate::execute::mbarrier::Mbarriers;
-use crate::execute::observe::Observer;
-use crate::execute::step::Context;
+use crate::execute::block::{BARRIERS, BarrierState, Block};
+use crate::execute::context::Context;
+use crate::execute::copies;
+use crate::execute::copy_queue::Copies;
+use crate::execute::counts::Tally;
+use crate::execute::mbarrier_state::Mbarriers;
 use crate::execute::warp::Warp;
+use crate::fault::Fault;
 use crate::front::module::Module;
-use crate::machine::adversary::Adversary;
-use crate::machine::counts::Tally;
-use crate::machine::exchange::{Board, Stop, StopOnPanic};
 use crate::machine::launch::Prepared;
-use crate::machine::random::Random;
-use crate::machine::time_order::Agenda;
+use crate::machine::votes::{Board, Stop, StopOnPanic};
+use crate::machine::worker::adversary::Adversary;
+use crate::machine::worker::time_order::Agenda;
 use crate::machine::{Config, Policy};
 use crate::memory::{Bytes, Memory};
+use crate::observe::{BlockInfo, Observer, Shape};
+use crate::random::Random;
 
 /// Rounds without any change of memory after which the hang detection begins to look. A snapshot of a warp costs as
 /// much as many rounds of it, and warps that only compute for a while are no hang.
@@ -86,7 +90,7 @@ impl Worker {
         if let Err(stop) = self.rounds(shared, observer) {
             shared.board.stop(stop);
         }
-        shared.board.publish(self.number, &self.tally);
+        shared.board.counts.publish(self.number, &self.tally);
         if self.idle() {
             shared.board.done(self.number);
         }
@@ -99,7 +103,7 @@ impl Worker {
     ) -> Result<(), Stop> {
         let Shared { config, board, .. } = shared;
         let mut order = Vec::new();
-        let (mut quiet, mut epoch) = (0u32, board.epoch(self.number, &self.tally));
+        let (mut quiet, mut epoch) = (0u32, board.counts.epoch(self.number, &self.tally));
         let mut ballot = board.ballot();
         let mut adversary = Adversary::default();
         let mut listed = false;
@@ -143,7 +147,7 @@ impl Worker {
                     return Err(Stop::Watched(address));
                 }
                 if let Some(limit) = config.instruction_limit
-                    && board.instructions(self.number, &self.tally) > limit
+                    && board.counts.instructions(self.number, &self.tally) > limit
                 {
                     return Err(Stop::Fault(Fault::InstructionLimit { limit }));
                 }
@@ -155,8 +159,8 @@ impl Worker {
             let ended = self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
             listed &= !ended;
             self.tally.epoch += u64::from(ended);
-            board.publish(self.number, &self.tally);
-            let now = board.epoch(self.number, &self.tally);
+            board.counts.publish(self.number, &self.tally);
+            let now = board.counts.epoch(self.number, &self.tally);
             if now != epoch || board.ballot() != ballot {
                 (quiet, epoch) = (if now == epoch { quiet } else { 0 }, now);
                 ballot = board.ballot();
@@ -180,7 +184,7 @@ impl Worker {
             {
                 return Err(Stop::Hang);
             }
-            if !board.alone() && quiet > 1 {
+            if !board.counts.alone() && quiet > 1 {
                 // All warps wait for others, which may need the processor.
                 std::thread::yield_now();
             }
@@ -208,7 +212,7 @@ impl Worker {
             module: &self.modules[block.module_number],
             memory: shared.memory,
             tally: &mut self.tally,
-            board: shared.board,
+            counts: &shared.board.counts,
             worker: self.number,
             observer: observer.as_mut().map(|o| &mut **o as _),
             block,
@@ -220,7 +224,7 @@ impl Worker {
             Ok(ran) => ran,
             Err(mut fault) => {
                 if let Some(source) = fault.place_mut().and_then(|place| place.source.as_mut()) {
-                    source.called_from(warp.callers(&block.module));
+                    source.called_from(warp.callers(&block.info.module));
                 }
                 return Err(fault);
             }
@@ -249,16 +253,16 @@ impl Worker {
             }
             copies::finish(block, memory, &mut self.tally)?;
             if let Some(observer) = observer {
-                observer.block_ends(block);
+                observer.block_ends(&block.info);
             }
-            let launch = self.queues.iter_mut().find(|(rank, _)| *rank == block.rank);
+            let launch = self.queues.iter_mut().find(|(rank, _)| *rank == block.info.rank);
             if let Some((_, queue)) = launch
                 && let Some(launch) = queue.front_mut()
             {
                 launch.ended += 1;
                 if launch.ended == launch.blocks() {
                     if let Some(observer) = observer {
-                        observer.launch_ends(block);
+                        observer.launch_ends(&block.info);
                     }
                     queue.pop_front();
                 }
@@ -291,13 +295,15 @@ impl Worker {
                     self.modules.push(launch.module.clone());
                 }
                 let block = Block {
-                    rank: *rank,
+                    info: BlockInfo {
+                        rank: *rank,
+                        number: self.started,
+                        launch: launch.number,
+                        module: launch.module.clone(),
+                        kernel: launch.kernel.clone(),
+                        shape,
+                    },
                     module_number,
-                    number: self.started,
-                    launch: launch.number,
-                    module: launch.module.clone(),
-                    kernel: launch.kernel.clone(),
-                    shape,
                     shared: Bytes::uninitialized(launch.shared_bytes as usize),
                     static_shared: launch.static_shared,
                     warp_bytes: launch.warp_bytes,
@@ -319,7 +325,7 @@ impl Worker {
                     }
                 };
                 if let Some(observer) = observer {
-                    observer.block_starts(&block);
+                    observer.block_starts(&block.info);
                 }
                 for index in 0..shape.warps() {
                     self.warps.push(Warp::new(&launch.module, launch.entry, &block, slot, index));

@@ -4,6 +4,7 @@
 //! phases before q", and, for warps of later phases, "all times before t", of all lanes or of some. So a barrier costs
 //! one number instead of one a thread, and what a single warp publishes without a barrier stays its own.
 
+use crate::observe::BlockInfo;
 use crate::registers::LANES;
 
 /// A stretch of a warp's work that nothing of the same warp divides: no release, no synchronization of lanes.
@@ -22,6 +23,12 @@ pub(crate) struct Moment {
 pub(crate) struct Home {
     pub(crate) rank: u32,
     pub(crate) launch: u32,
+}
+
+impl Home {
+    pub(crate) fn of(block: &BlockInfo) -> Home {
+        Home { rank: block.rank as u32, launch: block.launch as u32 }
+    }
 }
 
 /// Of one warp: the times before `all`, and of `lanes` those before other bounds.
@@ -240,7 +247,7 @@ impl Lanes {
             return self.gone.iter().all(|&(gone, before)| gone & others == 0 || time < before);
         }
         let Some(rows) = &self.rows else { return false };
-        crate::execute::access::lanes(others).all(|other| time < rows[lane][other])
+        crate::registers::lanes(others).all(|other| time < rows[lane][other])
     }
 
     /// Whether all lanes know what all did at `time`.
@@ -261,7 +268,7 @@ impl Lanes {
     fn known(&self) -> [u32; LANES] {
         let mut known = [self.converged; LANES];
         for &(gone, before) in &self.gone {
-            crate::execute::access::lanes(gone).for_each(|lane| known[lane] = before);
+            crate::registers::lanes(gone).for_each(|lane| known[lane] = before);
         }
         known
     }
@@ -271,15 +278,15 @@ impl Lanes {
         let known = self.known();
         let rows = self.rows.get_or_insert_with(|| Box::new([known; LANES]));
         let mut together = known;
-        for lane in crate::execute::access::lanes(mask) {
+        for lane in crate::registers::lanes(mask) {
             for (all, own) in together.iter_mut().zip(&rows[lane]) {
                 *all = (*all).max(*own);
             }
         }
-        for lane in crate::execute::access::lanes(mask) {
+        for lane in crate::registers::lanes(mask) {
             together[lane] = time;
         }
-        for lane in crate::execute::access::lanes(mask) {
+        for lane in crate::registers::lanes(mask) {
             rows[lane] = together;
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::execute::block::Block;
 use crate::execute::warp::Warp;
-use crate::machine::random::Random;
+use crate::random::Random;
 
 /// The longest delay and the longest time between two, in rounds: powers of two below these ones.
 const DELAY: u64 = 12;
@@ -44,18 +44,18 @@ impl Adversary {
         let warp = &warps[random.below(warps.len() as u64) as usize];
         let Some(Some(block)) = blocks.get(warp.block) else { return };
         self.victim = Some(match random.below(3) {
-            0 => Victim::Rank(block.rank),
-            1 => Victim::Block(block.number),
-            _ => Victim::Warp(block.number, warp.index),
+            0 => Victim::Rank(block.info.rank),
+            1 => Victim::Block(block.info.number),
+            _ => Victim::Warp(block.info.number, warp.index),
         });
     }
 
     pub(crate) fn delays(&self, warp: &Warp, blocks: &[Option<Block>]) -> bool {
         let (Some(victim), Some(Some(block))) = (self.victim, blocks.get(warp.block)) else { return false };
         match victim {
-            Victim::Rank(rank) => block.rank == rank,
-            Victim::Block(number) => block.number == number,
-            Victim::Warp(number, index) => block.number == number && warp.index == index,
+            Victim::Rank(rank) => block.info.rank == rank,
+            Victim::Block(number) => block.info.number == number,
+            Victim::Warp(number, index) => block.info.number == number && warp.index == index,
         }
     }
 

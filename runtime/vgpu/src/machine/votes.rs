@@ -13,8 +13,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::Fault;
-use crate::machine::counts::Tally;
+use crate::execute::counts::{PublishedCounts, Tally};
+use crate::fault::Fault;
 
 /// Why workers stopped before all work was done.
 #[derive(Debug)]
@@ -23,14 +23,6 @@ pub(crate) enum Stop {
     Watched(u64),
     Fault(Fault),
     Hang,
-}
-
-/// Written by one worker, on a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Published {
-    epoch: AtomicU64,
-    instructions: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +42,7 @@ struct Votes {
 
 #[derive(Debug)]
 pub(crate) struct Board {
-    published: Vec<Published>,
+    pub(crate) counts: PublishedCounts,
     stopped: AtomicBool,
     /// Counts the times that all were asked to vote anew.
     ballot: AtomicU64,
@@ -59,42 +51,13 @@ pub(crate) struct Board {
 
 impl Board {
     pub(crate) fn new<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Board {
-        let published: Vec<Published> =
-            tallies.map(|t| Published { epoch: t.epoch.into(), ..Published::default() }).collect();
-        let votes = Votes { votes: vec![Vote::None; published.len()], once: None, stop: None };
-        Board { published, stopped: false.into(), ballot: 0.into(), votes: votes.into() }
+        let counts = PublishedCounts::new(tallies);
+        let votes = Votes { votes: vec![Vote::None; counts.workers()], once: None, stop: None };
+        Board { counts, stopped: false.into(), ballot: 0.into(), votes: votes.into() }
     }
 
     fn votes(&self) -> MutexGuard<'_, Votes> {
         self.votes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether there is one worker only.
-    #[inline]
-    pub(crate) fn alone(&self) -> bool {
-        self.published.len() == 1
-    }
-
-    pub(crate) fn publish(&self, worker: usize, tally: &Tally) {
-        let own = &self.published[worker];
-        own.instructions.store(tally.instructions(), Ordering::Relaxed);
-        own.epoch.store(tally.epoch, Ordering::Release);
-    }
-
-    /// The sum over all workers but one.
-    fn others(&self, worker: usize, count: impl Fn(&Published) -> u64) -> u64 {
-        let (before, from) = self.published.split_at(worker);
-        before.iter().chain(&from[1..]).map(count).sum()
-    }
-
-    /// The machine's epoch as a worker knows it.
-    pub(crate) fn epoch(&self, worker: usize, tally: &Tally) -> u64 {
-        tally.epoch + self.others(worker, |published| published.epoch.load(Ordering::Acquire))
-    }
-
-    /// Instructions of warps of all workers.
-    pub(crate) fn instructions(&self, worker: usize, tally: &Tally) -> u64 {
-        tally.instructions() + self.others(worker, |published| published.instructions.load(Ordering::Relaxed))
     }
 
     /// Whether some worker has stopped all.
@@ -121,7 +84,7 @@ impl Board {
     /// A worker, whose counts are published, says in a ballot that all its warps wait or repeat in this epoch. Says
     /// whether the whole machine hangs.
     pub(crate) fn vote(&self, worker: usize, ballot: u64, epoch: u64) -> bool {
-        if self.alone() {
+        if self.counts.alone() {
             return true;
         }
         let mut votes = self.votes();
@@ -129,9 +92,8 @@ impl Board {
             return false;
         }
         votes.votes[worker] = Vote::Repeats(epoch);
-        let sum: u64 = self.published.iter().map(|published| published.epoch.load(Ordering::Acquire)).sum();
         let agree = votes.votes.iter().all(|&vote| vote == Vote::Done || vote == Vote::Repeats(epoch));
-        if !agree || sum != epoch {
+        if !agree || self.counts.published_epoch() != epoch {
             return false;
         }
         if votes.once == Some(epoch) {

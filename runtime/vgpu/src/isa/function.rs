@@ -1,8 +1,7 @@
 //! Functions: code, registers and memory of an activation, parameters.
 
-use super::{Async, AtomVector, Inst, Mbarrier, Multimem};
-use crate::clock::Flight;
-use crate::error::SourceLine;
+use super::{Async, AtomVector, Inst, Mbarrier, Multimem, Operands};
+use crate::fault::SourceLine;
 use crate::registers::{Bank, Reg};
 use std::sync::Arc;
 
@@ -78,8 +77,8 @@ pub(crate) struct Function<R = Reg> {
     pub(crate) first: u32,
     pub(crate) code: Vec<Inst<R>>,
     pub(crate) layout: Layout<R>,
-    /// What the clock waits for.
-    pub(crate) flight: Flight,
+    /// The registers of every instruction, for the clock.
+    pub(crate) operands: Operands,
     pub(crate) lines: Vec<SourceLine>,
     pub(crate) tables: Vec<Vec<u32>>,
     pub(crate) calls: Vec<CallSite>,
@@ -108,6 +107,3 @@ impl Function {
         32 * (lane as u64 + self.local_bytes) + 4 * pred as u64
     }
 }
-
-/// Parameters of functions and calls begin here in the param space; kernel parameters at 0.
-pub(crate) const FRAME_PARAMS: u64 = 1 << 32;

@@ -5,20 +5,63 @@
 //! load has given.
 
 use std::fmt;
+use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::error::{AccessKind, Fault, Place, Space};
-use crate::execute::block::Block;
-use crate::front::isa::{Access, Function, Multimem, Order, ProxyKind, Scope};
+use crate::fault::{AccessKind, Fault, Place, Space};
+use crate::front::module::Module;
+use crate::isa::{Access, Clock, Function, Multimem, Order, ProxyKind, Scope};
 use crate::memory::{AllocationId, Bytes, Memory};
-use crate::model::Model;
 use crate::registers::{LANES, Lanes, Reg, Regs};
+
+/// The place of a block in its grid.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) threads: [u32; 3],
+}
+
+impl Shape {
+    pub(crate) fn thread_count(&self) -> u32 {
+        self.threads.iter().product()
+    }
+
+    pub(crate) fn warps(&self) -> u32 {
+        self.thread_count().div_ceil(32)
+    }
+
+    /// Number of the block in its grid.
+    pub(crate) fn linear(&self) -> u64 {
+        let [x, y, z] = self.block.map(u64::from);
+        let [nx, ny, _] = self.grid.map(u64::from);
+        x + nx * (y + ny * z)
+    }
+
+    /// Coordinates of a thread.
+    pub(crate) fn thread(&self, number: u32) -> [u32; 3] {
+        let [x, y, _] = self.threads;
+        [number % x, number / x % y, number / x / y]
+    }
+}
+
+/// A thread block: what names it, and where its threads are.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockInfo {
+    pub(crate) rank: usize,
+    /// Number of the block among all that its worker has started.
+    pub(crate) number: u32,
+    /// Number of the launch in the machine.
+    pub(crate) launch: usize,
+    pub(crate) module: Arc<Module>,
+    pub(crate) kernel: Arc<str>,
+    pub(crate) shape: Shape,
+}
 
 /// The instruction of a warp at which something happens.
 #[derive(Clone, Copy)]
 pub(crate) struct Site<'e> {
     pub(crate) memory: &'e Memory,
-    pub(crate) block: &'e Block,
+    pub(crate) block: &'e BlockInfo,
     /// Number of the warp in its block.
     pub(crate) warp: u32,
     pub(crate) function: &'e Function,
@@ -107,10 +150,20 @@ pub(crate) enum Event {
 }
 
 pub(crate) trait Observer: fmt::Debug + Send {
-    /// The clock, if there is one: warps run in the order of their times then, and it is asked before every instruction.
-    fn clock(&mut self) -> Option<&mut Clock> {
+    /// Asks a clock whether the time of a warp's next instruction has come; `active` are the lanes that would execute it.
+    fn issue(&mut self, _: &Site<'_>, _frame: usize, _: &Regs, _active: u32) -> bool {
+        true
+    }
+    /// The time of the instruction that is being executed, if there is a clock.
+    fn time(&mut self, _: Clock) -> Option<u64> {
         None
     }
+    /// When a warp of a block can go on by the clock, in picoseconds.
+    fn due(&mut self, _block: u32, _warp: u32) -> u64 {
+        0
+    }
+    /// A warp that can go on `now` has its turn until another one can, in picoseconds.
+    fn turn(&mut self, _now: u64, _until: u64) {}
     /// Lanes call a function; gives the chain of calls that they are in then a number.
     fn call(&mut self, _: &Site<'_>) -> u32 {
         0
@@ -124,72 +177,10 @@ pub(crate) trait Observer: fmt::Debug + Send {
     /// Lanes have accessed a multicast range; every rank's part has been touched and done before.
     fn multicast(&mut self, _: &Multicast<'_>) {}
     fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault>;
-    fn block_starts(&mut self, block: &Block);
-    fn block_ends(&mut self, block: &Block);
+    fn block_starts(&mut self, block: &BlockInfo);
+    fn block_ends(&mut self, block: &BlockInfo);
     /// The last block of a launch has ended, of which this is one.
-    fn launch_ends(&mut self, block: &Block);
-}
-
-/// All that observe a machine.
-#[derive(Debug, Default)]
-pub(crate) struct Observers {
-    pub(crate) model: Option<Box<Model>>,
-    pub(crate) clock: Option<Box<Clock>>,
-    pub(crate) others: Vec<Box<dyn Observer>>,
-}
-
-impl Observers {
-    /// Those there are, as one.
-    pub(crate) fn active(&mut self) -> Option<&mut (dyn Observer + 'static)> {
-        if self.others.is_empty() && self.clock.is_none() {
-            return self.model.as_deref_mut().map(|model| model as &mut (dyn Observer + 'static));
-        }
-        Some(self)
-    }
-
-    fn each(&mut self) -> impl Iterator<Item = &mut dyn Observer> {
-        let model = self.model.iter_mut().map(|model| &mut **model as &mut dyn Observer);
-        let clock = self.clock.iter_mut().map(|clock| &mut **clock as &mut dyn Observer);
-        model.chain(clock).chain(self.others.iter_mut().map(|other| &mut **other as &mut dyn Observer))
-    }
-}
-
-impl Observer for Observers {
-    fn clock(&mut self) -> Option<&mut Clock> {
-        self.clock.as_deref_mut()
-    }
-
-    fn call(&mut self, site: &Site<'_>) -> u32 {
-        self.model.as_deref_mut().map_or(0, |model| model.call(site))
-    }
-
-    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
-        self.each().try_for_each(|observer| observer.touch(touch))
-    }
-
-    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
-        self.each().try_fold(false, |replaced, observer| Ok(replaced | observer.done(touch, regs, to)?))
-    }
-
-    fn multicast(&mut self, multicast: &Multicast<'_>) {
-        self.each().for_each(|observer| observer.multicast(multicast));
-    }
-
-    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
-        self.each().try_for_each(|observer| observer.event(site, event))
-    }
-
-    fn block_starts(&mut self, block: &Block) {
-        self.each().for_each(|observer| observer.block_starts(block));
-    }
-
-    fn block_ends(&mut self, block: &Block) {
-        self.each().for_each(|observer| observer.block_ends(block));
-    }
-
-    fn launch_ends(&mut self, block: &Block) {
-        self.each().for_each(|observer| observer.launch_ends(block));
-    }
+    fn launch_ends(&mut self, block: &BlockInfo);
 }
 
 #[cfg(test)]

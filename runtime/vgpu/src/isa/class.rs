@@ -1,9 +1,9 @@
 //! What kind of work an instruction is.
 
-use crate::arithmetic::lanes::{Binary, Ternary, Unary};
-use crate::error::Space;
-use crate::front::ast::Ty;
-use crate::front::isa::Op;
+use super::Op;
+use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::fault::Space;
 
 macro_rules! classes {
     ($($(#[$doc:meta])* $class:ident $name:literal,)*) => {

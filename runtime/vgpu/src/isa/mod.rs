@@ -5,16 +5,21 @@
 //! Invariants, all made by the decoder: every register number is below its bank's size in `Layout` (or `NO_REG` where
 //! the field admits it), every target is below the code's length, every table index exists.
 
+mod addresses;
+mod class;
 mod function;
+mod operands;
 
-pub(crate) use function::{CallSite, FRAME_PARAMS, Function, LaneMask, Layout, Param, Preset};
+pub(crate) use addresses::{FRAME_PARAMS, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SHIFT};
+pub use class::Class;
+pub(crate) use function::{CallSite, Function, LaneMask, Layout, Param, Preset};
+pub(crate) use operands::{InstOperands, Operands};
 
 use crate::arithmetic::float::Round;
 use crate::arithmetic::float_ops::FloatOp;
-use crate::arithmetic::lanes::{Binary, Ternary, Unary};
-use crate::error::Space;
-use crate::front::ast::Ty;
-use crate::front::class::Class;
+use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use crate::arithmetic::types::Ty;
+use crate::fault::{AccessKind, Space};
 use crate::registers::{Bank, Index, Reg};
 
 /// A program counter that no instruction has: paths that meet only at the end of the function.
@@ -245,6 +250,16 @@ pub(crate) enum MultimemKind {
     Reduce,
 }
 
+impl MultimemKind {
+    pub(crate) fn access(self) -> AccessKind {
+        match self {
+            MultimemKind::LoadReduce => AccessKind::Load,
+            MultimemKind::Store => AccessKind::Store,
+            MultimemKind::Reduce => AccessKind::Atomic,
+        }
+    }
+}
+
 /// A `multimem` instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multimem<R = Reg> {
@@ -257,6 +272,9 @@ pub(crate) struct Multimem<R = Reg> {
     pub(crate) address: Address<R>,
     pub(crate) regs: [R; 8],
 }
+
+/// Low bits of a state: arrivals that were pending; the phase's number stands above.
+pub(crate) const PENDING_BITS: u32 = 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MbarrierKind {
@@ -292,22 +310,26 @@ pub(crate) struct Mbarrier<R = Reg> {
     pub(crate) scope: Scope,
 }
 
+/// An asynchronous copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AsyncCopy<R = Reg> {
+    pub(crate) bulk: bool,
+    pub(crate) to: (Space, Address<R>),
+    pub(crate) from: (Space, Address<R>),
+    /// Bytes, 32 bits.
+    pub(crate) size: R,
+    /// Bytes to read, the rest becomes zeros; may be `NO_REG`.
+    pub(crate) read: R,
+    /// Nothing is read where it holds; may be `NO_REG`.
+    pub(crate) ignore: PredOperand<R>,
+    /// The mbarrier that is told of the bytes.
+    pub(crate) mbarrier: Option<(Space, Address<R>)>,
+}
+
 /// Asynchronous copies and what belongs to them. Bulk copies have groups of their own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Async<R = Reg> {
-    Copy {
-        bulk: bool,
-        to: (Space, Address<R>),
-        from: (Space, Address<R>),
-        /// Bytes, 32 bits.
-        size: R,
-        /// Bytes to read, the rest becomes zeros; may be `NO_REG`.
-        read: R,
-        /// Nothing is read where it holds; may be `NO_REG`.
-        ignore: PredOperand<R>,
-        /// The mbarrier that is told of the bytes.
-        mbarrier: Option<(Space, Address<R>)>,
-    },
+    Copy(AsyncCopy<R>),
     Commit {
         bulk: bool,
     },
