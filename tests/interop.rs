@@ -12,7 +12,7 @@ use quadrille_compiler::interop::{msccl, mscclpp};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::data::{Message, Pattern};
-use quadrille_runtime::{Check, Job, Options, World, nvrtc};
+use quadrille_runtime::{Job, ModelCheck, Options, World, nvrtc};
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/interop");
@@ -62,7 +62,7 @@ fn world(plan: &Collective, checked: Option<u64>) -> World {
     let options = Options {
         block_cap: plan.domain(ranks).block_cap,
         widths: Widths::SMALL,
-        check: checked.map(|_| Check::default()),
+        check: checked.map(|_| ModelCheck::default()),
         seed: checked,
         counted: if checked.is_some() { u64::MAX - 1 } else { 0 },
         ..Options::default()

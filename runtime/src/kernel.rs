@@ -10,7 +10,7 @@ use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::program::kind::Shape;
-use quadrille_vgpu::Module;
+use quadrille_vgpu::PtxModule;
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::AddAssign;
@@ -44,7 +44,7 @@ pub(crate) struct Loaded {
 #[derive(Clone, Debug)]
 pub(crate) enum Binary {
     /// Of virtual GPUs.
-    Ptx(Arc<Module>),
+    Ptx(Arc<PtxModule>),
     /// Of real ones: the kernel on each rank's device.
     Cuda(Arc<[Function]>),
 }

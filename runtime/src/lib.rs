@@ -67,8 +67,8 @@ pub use graph::Graph;
 pub use kernel::{Kernel, LoadTimes};
 pub use launch::{Call, Signature};
 pub use quadrille_vgpu::{
-    AccessKind, Accesses, Check, Class, ClassCount, ClockOptions, LinkStatistics, LinkUse, Message,
-    Picoseconds, Policy, Stale, Topology, Waits,
+    AccessKind, Accesses, ClassCount, ClockOptions, FlagMessage, InstructionClass, LinkStatistics, LinkUse,
+    ModelCheck, Picoseconds, Policy, Stale, Topology, Waits,
 };
 pub use run::{Batch, Job, Run, Session};
 pub use survey::{Gpu, PeerLink, Survey, survey};

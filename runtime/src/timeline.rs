@@ -3,7 +3,7 @@
 use crate::kernel::Loaded;
 use quadrille_compiler::emit::StepsAt;
 use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
-use quadrille_vgpu::{LinkUse, Message, Picoseconds, SourceLine, Timing};
+use quadrille_vgpu::{LinkUse, FlagMessage, Picoseconds, SourceLine, Timing};
 use std::ffi::OsStr;
 use std::iter::successors;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Timeline {
     /// Every thread block of every call; empty unless the clock keeps a timeline.
     pub blocks: Vec<BlockTimeline>,
     /// Flags that one block stored and another one saw, by index in `blocks`.
-    pub messages: Vec<Message>,
+    pub messages: Vec<FlagMessage>,
     /// What crossed each directed link over time.
     pub links: Vec<LinkUse>,
 }

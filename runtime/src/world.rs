@@ -21,7 +21,7 @@ use quadrille_compiler::kernel::abi::{CounterLayout, FifoLayout};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::domain::{DEFAULT_BLOCK_CAP, Domain, LARGEST_BLOCK_CAP};
-use quadrille_vgpu::{Check, ClockOptions, Policy};
+use quadrille_vgpu::{ClockOptions, ModelCheck, Policy};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::mem;
@@ -56,7 +56,7 @@ pub struct Options {
     /// How that order is drawn.
     pub policy: Policy,
     /// Runs under the PTX memory model: what a load may give, and which accesses race. One core, seed 0 unless given.
-    pub check: Option<Check>,
+    pub check: Option<ModelCheck>,
     /// Most thread blocks of a rank, 1 to [`MOST_BLOCKS`].
     pub block_cap: u32,
     /// Widths of what is loaded. Tests shrink them.

@@ -18,7 +18,8 @@ use clap::builder::PossibleValuesParser;
 use quadrille_compiler::collective::Collective;
 use quadrille_runtime::data::{Comparison, Message, Pattern};
 use quadrille_runtime::{
-    Check, ClockOptions, Error, Explored, Job, Options as WorldOptions, Run, Stale, Topology, World, explore,
+    ClockOptions, Error, Explored, Job, ModelCheck, Options as WorldOptions, Run, Stale, Topology, World,
+    explore,
 };
 use report::SimReport;
 use serde_json::json;
@@ -64,7 +65,7 @@ const CLOCK: &str = "virtual time: a prediction by the model of the topology, no
 pub(crate) fn sim(sim: &SimArgs, out: &mut Output) -> Result<(), CommandFailure> {
     let collective = sim.setting.apply(source::load(&sim.file)?)?;
     let ranks = ranks::one(&collective, sim.ranks)?;
-    let check = Some(Check { races: true, stale: Stale::All });
+    let check = Some(ModelCheck { races: true, stale: Stale::All });
     let block_cap = collective.domain(ranks).block_cap;
     let options = WorldOptions { seed: Some(sim.seed), check, block_cap, ..WorldOptions::default() };
     let world = World::virtual_gpus_with(ranks, options)?;

@@ -22,7 +22,7 @@ use super::Driver;
 use crate::nvrtc::Version;
 use cudarc::driver::sys::{CUdevice_attribute, CUresult};
 use memory::HostMemory;
-use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, Module};
+use quadrille_vgpu::{Config, Execution, Fault, Launch, Machine, PtxModule};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -145,7 +145,7 @@ enum Object {
     },
     Module {
         device: usize,
-        module: Option<Arc<Module>>,
+        module: Option<Arc<PtxModule>>,
     },
     Function {
         module: u64,

@@ -169,7 +169,8 @@ impl Context<'_> {
         // Warps of a block mostly wait for the same; each wait is told once.
         let mut waits = BTreeSet::new();
         for warp in waiting {
-            let at = |place: &quadrille_vgpu::Place| self.at(warp.rank, warp.block, place.source.as_ref());
+            let at =
+                |place: &quadrille_vgpu::FaultPlace| self.at(warp.rank, warp.block, place.source.as_ref());
             for what in &warp.for_what {
                 match what {
                     WaitsFor::Memory(polled) => waits

@@ -13,7 +13,7 @@ use crate::world::{Options, World};
 use quadrille_compiler::program::dtype::RedOp;
 use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
-use quadrille_vgpu::Check;
+use quadrille_vgpu::ModelCheck;
 use std::sync::Arc;
 
 fn failure<T>(result: Result<T, Error>) -> Arc<Failure> {
@@ -70,7 +70,7 @@ fn a_read_of_unwritten_memory_names_statement_and_buffer() {
 
 /// What a gather among other kernels gives under the memory model.
 fn among_kernels(define: &'static str, seed: u64) -> Result<Batch, Error> {
-    let check = Some(Check::default());
+    let check = Some(ModelCheck::default());
     let options = Options { seed: Some(seed), check, block_cap: CAP, ..Options::default() };
     let world = World::virtual_gpus_with(3, options).unwrap();
     let gather = Gather { define, ..Gather::new(3) };

@@ -15,7 +15,7 @@ use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
 use quadrille_compiler::schedule::SLOTS;
 use quadrille_compiler::schedule::domain::Domain;
 use quadrille_compiler::schedule::{Action, Operand, Step};
-use quadrille_vgpu::{Check, ClockOptions, Topology};
+use quadrille_vgpu::{ClockOptions, ModelCheck, Topology};
 use std::time::Duration;
 
 const RANKS: u32 = 8;
@@ -64,7 +64,7 @@ fn a_wait_in_a_loop_is_told_by_its_iteration() {
             let patience = Some(Duration::from_micros(400));
             let (_, session) = session(Options {
                 seed: Some(1),
-                check: Some(Check::default()),
+                check: Some(ModelCheck::default()),
                 patience,
                 ..Options::default()
             });

@@ -16,7 +16,7 @@ use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::domain::Domain;
-use quadrille_vgpu::{Check, Policy};
+use quadrille_vgpu::{ModelCheck, Policy};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ fn its_blocks_are_ordered_as_ranks_are() {
             let options = Options {
                 seed: Some(seed),
                 policy,
-                check: Some(Check::default()),
+                check: Some(ModelCheck::default()),
                 widths: Widths::SMALL,
                 // The second of the calls wraps.
                 counted: u64::MAX - 1,
@@ -115,7 +115,7 @@ fn changed(
     patience: Option<Duration>,
     text: impl Fn(&str) -> String,
 ) -> (Session, Prepared) {
-    let (seed, check) = (Some(3), Some(Check::default()));
+    let (seed, check) = (Some(3), Some(ModelCheck::default()));
     let instruction_limit = Some(20_000_000);
     let options =
         Options { seed, check, widths: Widths::SMALL, patience, instruction_limit, ..Options::default() };

@@ -18,7 +18,7 @@ use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
 use quadrille_compiler::schedule::domain::Domain;
-use quadrille_vgpu::{Check, ClockOptions, Policy, Topology};
+use quadrille_vgpu::{ClockOptions, ModelCheck, Policy, Topology};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ fn ways(patience: Duration) -> Vec<Options> {
     let of = |seed: Option<u64>, policy: Policy| Options {
         seed,
         policy,
-        check: seed.map(|_| Check::default()),
+        check: seed.map(|_| ModelCheck::default()),
         widths: Widths::SMALL,
         instruction_limit: Some(LIMIT),
         patience: Some(patience),

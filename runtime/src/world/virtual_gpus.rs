@@ -12,8 +12,8 @@ use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_vgpu::{
-    Class, ClassCount, ClockOptions, Config, Execution, Fault, Launch, Layout, LinkStatistics, Machine,
-    Module, Near, RequestError, Status, Waits,
+    ClassCount, ClockOptions, Config, Execution, Fault, InstructionClass, Launch, LinkStatistics, Machine,
+    Near, PacketLayout, PtxModule, RequestError, Status, Waits,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub struct Statistics {
     /// Accesses of ranks to peers' memory, by accessing rank and peer; pairs without any are left out.
     pub links: Vec<Link>,
     /// Instructions by class, of all classes.
-    pub classes: Vec<(Class, ClassCount)>,
+    pub classes: Vec<(InstructionClass, ClassCount)>,
     /// Barriers and polls.
     pub waits: Waits,
     /// When, where the GPUs have a clock.
@@ -130,7 +130,7 @@ impl Gpus for VirtualGpus {
     fn load(&mut self, code: &Code, _: &Cuda, program: &str) -> Result<Binary, Error> {
         let program = || program.to_owned();
         let Code::Ptx(ptx) = code else { return Err(Error::NoPtx { program: program() }) };
-        match Module::parse(ptx) {
+        match PtxModule::parse(ptx) {
             Ok(module) => Ok(Binary::Ptx(Arc::new(module))),
             Err(source) => Err(Error::Ptx { program: program(), source }),
         }
@@ -166,7 +166,7 @@ impl Gpus for VirtualGpus {
     /// The memory model then knows of their lines.
     fn alloc_fifos(&mut self, at: (Rank, Place), layout: &FifoLayout) -> Result<u64, Error> {
         let region = self.alloc(at, layout.bytes(), FIFOS, true)?;
-        for (protocol, lines) in [(Protocol::Ll, Layout::Ll), (Protocol::Ll128, Layout::Ll128)] {
+        for (protocol, lines) in [(Protocol::Ll, PacketLayout::Ll), (Protocol::Ll128, PacketLayout::Ll128)] {
             let declared =
                 self.machine.packets(region + layout.begin(protocol), layout.part(protocol), lines);
             declared.map_err(|fault| Error::Machine(Box::new(fault)))?;
@@ -293,7 +293,7 @@ impl Gpus for VirtualGpus {
             }
         }
         let (instructions, lane_instructions) = (done.instructions, done.lane_instructions);
-        let classes = Class::ALL.iter().map(|&class| (class, done.class(class))).collect();
+        let classes = InstructionClass::ALL.iter().map(|&class| (class, done.class(class))).collect();
         let timeline = outcome.timing.map(|timing| Timeline::new(timing, first, &launched));
         let waits = done.waits;
         let elapsed = None;

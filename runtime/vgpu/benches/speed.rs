@@ -8,7 +8,7 @@ mod ring;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use quadrille_vgpu::{Check, Config, Execution, Launch, Machine, Module};
+use quadrille_vgpu::{Config, Execution, Launch, Machine, ModelCheck, PtxModule};
 use ring::{RANKS, Ring};
 
 const MIB: u64 = 1 << 20;
@@ -27,18 +27,18 @@ impl Case {
     }
 }
 
-fn module(text: &str) -> Arc<Module> {
-    Arc::new(Module::parse(text).expect("the module parses"))
+fn module(text: &str) -> Arc<PtxModule> {
+    Arc::new(PtxModule::parse(text).expect("the module parses"))
 }
 
-fn messages() -> Arc<Module> {
+fn messages() -> Arc<PtxModule> {
     module(include_str!("../tests/ptx/messages.ptx"))
 }
 
 /// The same kernel on every rank.
 fn on_all_ranks(
     mut machine: Machine,
-    module: &Arc<Module>,
+    module: &Arc<PtxModule>,
     kernel: &str,
     [grid, block]: [u32; 2],
     words: usize,
@@ -115,7 +115,7 @@ fn speed(c: &mut Criterion) {
         group.sample_size(20);
         let ways = [
             ("one thread", Execution::Deterministic, None),
-            ("one thread, checked", Execution::Deterministic, Some(Check::default())),
+            ("one thread, checked", Execution::Deterministic, Some(ModelCheck::default())),
             ("all processors", Execution::Parallel { threads: None }, None),
         ];
         for (name, execution, check) in ways.into_iter().filter(|way| right || way.2.is_none()) {

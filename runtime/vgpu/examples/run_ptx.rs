@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use quadrille_vgpu::{Config, Launch, Machine, Module};
+use quadrille_vgpu::{Config, Launch, Machine, PtxModule};
 
 const USAGE: &str = "usage: run_ptx FILE [KERNEL] [--grid X[,Y[,Z]]] [--block X[,Y[,Z]]] [--shared BYTES]\n\
                      \x20              [--seed N] [--limit INSTRUCTIONS] [--arg TYPE:VALUE | --arg buffer:TYPE:COUNT:CONTENT]..";
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &[String]) -> Result<String, String> {
         _ => return Err(USAGE.into()),
     };
     let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
-    let module = Arc::new(Module::parse(&text).map_err(|e| format!("{file}:\n{e}"))?);
+    let module = Arc::new(PtxModule::parse(&text).map_err(|e| format!("{file}:\n{e}"))?);
     let Some(kernel) = kernel else {
         return Ok(module.kernels().fold(String::new(), |mut out, name| {
             let sizes = module.parameters(name).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Virtual GPUs: execute PTX on the CPU.
 //!
-//! A [`Machine`] is a number of GPUs (ranks) with one flat address space. It executes kernels of PTX [`Module`]s, as
+//! A [`Machine`] is a number of GPUs (ranks) with one flat address space. It executes kernels of PTX [`PtxModule`]s, as
 //! NVRTC emits them, of all ranks together: warps of 32 lanes as vectors, in an order that a seed decides. Bad
 //! accesses and waits that nobody ends are [`Fault`]s that name rank, block, thread, PTX line and source line.
 //!
@@ -87,17 +87,18 @@ mod random;
 mod registers;
 
 pub use clock::{
-    BlockTimes, ClockOptions, Gpu, LinkUse, Message, Picoseconds, Span, Timeline, Timing, Topology, Wires,
+    BlockTimes, ClockOptions, ClockTimeline, FlagMessage, GpuSpec, LinkUse, Picoseconds, Span, Timing,
+    Topology, Wires,
 };
 pub use execute::counts::{Accesses, ClassCount, LinkStatistics, Waits};
 pub use fault::Fault;
 pub use fault::hang::{Polled, Waiting, WaitsFor};
-pub use fault::place::{AccessKind, BadAccess, Near, Place, SourceLine, Space};
+pub use fault::place::{AccessKind, BadAccess, FaultPlace, Near, SourceLine, Space};
 pub use fault::ptx::{PtxError, PtxProblem, PtxProblemKind};
 pub use fault::race::{Party, Race, RaceReason, SlotReuse};
 pub use fault::request::RequestError;
-pub use front::module::Module;
-pub use isa::Class;
+pub use front::module::PtxModule;
+pub use isa::InstructionClass;
 pub use machine::launch::Launch;
-pub use machine::{Config, Execution, Machine, Outcome, Policy, Statistics, Status};
-pub use model::{Check, Layout, Stale};
+pub use machine::{Config, Execution, Machine, Outcome, Policy, RunStatistics, Status};
+pub use model::{ModelCheck, PacketLayout, Stale};

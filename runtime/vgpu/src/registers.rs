@@ -30,7 +30,7 @@ pub(crate) type Name = u32;
 /// A `Name` that stands for none.
 pub(crate) const NO_NAME: Name = Name::MAX;
 
-/// What stands for a register in an instruction.
+/// A number that stands for a register in an instruction.
 pub(crate) trait Index: Copy + PartialEq {
     /// A register that the instruction does not have.
     const NONE: Self;
@@ -81,7 +81,7 @@ pub(crate) struct Regs {
 }
 
 /// A value that lives in one of the banks.
-pub(crate) trait Lane: Copy + Default + PartialEq {
+pub(crate) trait LaneValue: Copy + Default + PartialEq {
     const BANK: Bank;
     fn bank(regs: &Regs) -> &[Lanes<Self>];
     fn bank_mut(regs: &mut Regs) -> &mut [Lanes<Self>];
@@ -91,7 +91,7 @@ pub(crate) trait Lane: Copy + Default + PartialEq {
 
 macro_rules! lane {
     ($t:ty, $bank:ident, $field:ident) => {
-        impl Lane for $t {
+        impl LaneValue for $t {
             const BANK: Bank = Bank::$bank;
             #[inline(always)]
             fn bank(regs: &Regs) -> &[Lanes<$t>] {
@@ -117,9 +117,9 @@ lane!(u32, B32, r32);
 lane!(u64, B64, r64);
 
 impl Regs {
-    /// A register that does not have the values that it has in `other`, registers of the same function.
+    /// A register that has other values in `other`, which are registers of the same function.
     pub(crate) fn difference(&self, other: &Regs) -> Option<(Bank, usize)> {
-        fn first<T: Lane>(regs: &Regs, other: &Regs) -> Option<(Bank, usize)> {
+        fn first<T: LaneValue>(regs: &Regs, other: &Regs) -> Option<(Bank, usize)> {
             let (mine, others) = (T::bank(regs), T::bank(other));
             if mine.as_flattened() == others.as_flattened() {
                 return None;
@@ -129,7 +129,7 @@ impl Regs {
         first::<u32>(self, other).or_else(|| first::<u64>(self, other)).or_else(|| first::<u16>(self, other))
     }
 
-    /// Whether one register, if there is such a one, does not have the values that it has in `other`.
+    /// Returns true if a register, if there is one of that number, has other values in `other`.
     pub(crate) fn differs_in(&self, other: &Regs, (bank, register): (Bank, usize)) -> bool {
         match bank {
             Bank::B16 => self.r16.get(register) != other.r16.get(register),
@@ -139,13 +139,13 @@ impl Regs {
     }
 
     #[inline(always)]
-    pub(crate) fn get<T: Lane>(&self, r: Reg) -> &Lanes<T> {
+    pub(crate) fn get<T: LaneValue>(&self, r: Reg) -> &Lanes<T> {
         &T::bank(self)[r as usize]
     }
 
     /// Writes the lanes of `mask`.
     #[inline(always)]
-    pub(crate) fn put<T: Lane>(&mut self, r: Reg, mask: u32, values: &Lanes<T>) {
+    pub(crate) fn put<T: LaneValue>(&mut self, r: Reg, mask: u32, values: &Lanes<T>) {
         let out = &mut T::bank_mut(self)[r as usize];
         if mask == ALL {
             *out = *values;
@@ -173,19 +173,19 @@ impl Regs {
 
     /// A part of a register.
     #[inline(always)]
-    fn chunk<T: Lane>(&self, r: Reg, number: usize) -> &[T; CHUNK] {
+    fn chunk<T: LaneValue>(&self, r: Reg, number: usize) -> &[T; CHUNK] {
         &self.get::<T>(r).as_chunks().0[number]
     }
 
     #[inline(always)]
-    fn chunk_mut<T: Lane>(&mut self, r: Reg, number: usize) -> &mut [T; CHUNK] {
+    fn chunk_mut<T: LaneValue>(&mut self, r: Reg, number: usize) -> &mut [T; CHUNK] {
         &mut T::bank_mut(self)[r as usize].as_chunks_mut().0[number]
     }
 
     /// Writes what `f` makes of the lanes of `mask`, a chunk at a time: so nothing is copied, and the destination may be
     /// a source.
     #[inline(always)]
-    fn fill<D: Lane>(&mut self, d: Reg, mask: u32, f: impl Fn(&Regs, usize, &mut [D; CHUNK])) {
+    fn fill<D: LaneValue>(&mut self, d: Reg, mask: u32, f: impl Fn(&Regs, usize, &mut [D; CHUNK])) {
         for number in 0..LANES / CHUNK {
             let mut out = [D::default(); CHUNK];
             f(self, number, &mut out);
@@ -198,7 +198,7 @@ impl Regs {
 
     // Each a function of its own: one that had them all in it would take the compiler minutes.
     #[inline(never)]
-    pub(crate) fn map1<A: Lane, D: Lane>(&mut self, d: Reg, a: Reg, mask: u32, f: impl Fn(A) -> D) {
+    pub(crate) fn map1<A: LaneValue, D: LaneValue>(&mut self, d: Reg, a: Reg, mask: u32, f: impl Fn(A) -> D) {
         self.fill(d, mask, |regs, number, out: &mut [D; CHUNK]| {
             let x = regs.chunk::<A>(a, number);
             for i in 0..CHUNK {
@@ -208,7 +208,7 @@ impl Regs {
     }
 
     #[inline(never)]
-    pub(crate) fn map2<A: Lane, B: Lane, D: Lane>(
+    pub(crate) fn map2<A: LaneValue, B: LaneValue, D: LaneValue>(
         &mut self,
         [d, a, b]: [Reg; 3],
         mask: u32,
@@ -223,7 +223,7 @@ impl Regs {
     }
 
     #[inline(never)]
-    pub(crate) fn map3<A: Lane, B: Lane, C: Lane, D: Lane>(
+    pub(crate) fn map3<A: LaneValue, B: LaneValue, C: LaneValue, D: LaneValue>(
         &mut self,
         [d, a, b, c]: [Reg; 4],
         mask: u32,
@@ -240,7 +240,7 @@ impl Regs {
 
     /// `a` where the lane's bit is set, else `b`.
     #[inline(never)]
-    pub(crate) fn select<T: Lane>(&mut self, [d, a, b]: [Reg; 3], bits: u32, mask: u32) {
+    pub(crate) fn select<T: LaneValue>(&mut self, [d, a, b]: [Reg; 3], bits: u32, mask: u32) {
         self.fill(d, mask, |regs, number, out: &mut [T; CHUNK]| {
             let (x, y) = (regs.chunk::<T>(a, number), regs.chunk::<T>(b, number));
             let part = bits >> (number * CHUNK);

@@ -1,7 +1,7 @@
 //! Races inside functions that were not inlined: both accesses are told with the calls that led to them.
 
 use crate::common::Gpu;
-use quadrille_vgpu::{Check, Config, Fault, Race};
+use quadrille_vgpu::{Config, Fault, ModelCheck, Race};
 
 /// Block 0 stores to both words, by a function that calls another one, from two lines; block 1 loads one of them, by the
 /// inner function's like.
@@ -24,7 +24,7 @@ fn race(word: u32, twice: bool) -> Box<Race> {
         // The calls from before are not those that count.
         if twice { ".loc 1 30 0\n{ .param .b64 a; st.param.b64 [a], %rd2; call outer, (a); }\n" } else { "" },
     );
-    let mut g = Gpu::new(&text, Config { check: Some(Check::default()), ..Config::default() });
+    let mut g = Gpu::new(&text, Config { check: Some(ModelCheck::default()), ..Config::default() });
     let at = g.zeroed(0, "words", 8);
     g.launch(0, "k", 2, 1, &[&at]);
     match g.fault() {
@@ -37,7 +37,7 @@ fn race(word: u32, twice: bool) -> Box<Race> {
 fn both_accesses_of_a_race_are_told_with_their_callers() {
     for (word, twice) in [(0, false), (1, false), (0, true), (1, true)] {
         let race = race(word, twice);
-        let told = |place: &quadrille_vgpu::Place| place.source.as_ref().unwrap().to_string();
+        let told = |place: &quadrille_vgpu::FaultPlace| place.source.as_ref().unwrap().to_string();
         let line = 31 + word;
         let expected = format!("kernel.cu:10, inlined at kernel.cu:20, inlined at kernel.cu:{line}");
         assert_eq!(told(&race.first.place), expected);

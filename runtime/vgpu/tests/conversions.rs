@@ -7,7 +7,7 @@ use crate::common::exact::{BF16, E4M3, E5M2, F16, F32, F64, Fmt, MODES, Mode, SC
 use crate::common::kernel;
 use num_bigint::BigInt;
 use proptest::prelude::*;
-use quadrille_vgpu::Module;
+use quadrille_vgpu::PtxModule;
 
 const EIGHT: [Fmt; 2] = [E4M3, E5M2];
 
@@ -276,7 +276,7 @@ proptest! {
 
 #[test]
 fn a_conversion_that_must_round_says_how() {
-    let refused = |body: &str| Module::parse(&kernel(body)).is_err();
+    let refused = |body: &str| PtxModule::parse(&kernel(body)).is_err();
     assert!(refused("cvt.f16.f32 %h1, %f1;"));
     assert!(refused("cvt.f32.s32 %f0, %r1;"));
     assert!(refused("cvt.rn.e4m3x2.f32 %h1, %f1, %f1;"));

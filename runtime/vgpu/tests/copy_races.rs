@@ -1,14 +1,14 @@
 //! Asynchronous copies under the memory model: who waits, and who fences, sees them; who does not, races.
 
 use crate::common::{Gpu, kernel};
-use quadrille_vgpu::{Check, Config, Fault, RaceReason};
+use quadrille_vgpu::{Config, Fault, ModelCheck, RaceReason};
 
 fn run(body: &str, threads: u32, seed: u64) -> Result<(), Fault> {
     let text = kernel(&format!(
         ".shared .align 16 .b8 tile[1024]; .shared .align 8 .b64 bar;\n\
          .reg .b32 %tid; mov.u32 %tid, %tid.x;\n{body}"
     ));
-    let check = Some(Check::default());
+    let check = Some(ModelCheck::default());
     let config = Config { seed, quantum: 4, instruction_limit: Some(100_000), check, ..Config::default() };
     let mut gpu = Gpu::new(&text, config);
     let data = gpu.upload(0, "data", &[7u32; 64]);

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quadrille_vgpu::{Config, Launch, Machine, Module};
+use quadrille_vgpu::{Config, Launch, Machine, PtxModule};
 
 const TEXTS: [&str; 6] = [
     include_str!("ptx/basics.ptx"),
@@ -144,7 +144,7 @@ fn mutate(text: &str, random: &mut Random) -> String {
 fn case(number: u64) -> bool {
     let mut random = Random(number);
     let text = mutate(TEXTS[random.below(TEXTS.len())], &mut random);
-    let Ok(module) = Module::parse(&text) else { return false };
+    let Ok(module) = PtxModule::parse(&text) else { return false };
     let module = Arc::new(module);
     let kernels: Vec<String> = module.kernels().map(String::from).collect();
     let config = Config { seed: number, instruction_limit: Some(3000), ..Config::default() };

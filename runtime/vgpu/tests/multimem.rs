@@ -2,7 +2,7 @@
 
 use crate::common::{Bytes, Gpu, kernel};
 use half::{bf16, f16};
-use quadrille_vgpu::{Check, Config, Fault, RaceReason, RequestError};
+use quadrille_vgpu::{Config, Fault, ModelCheck, RaceReason, RequestError};
 
 const RANKS: usize = 4;
 
@@ -197,7 +197,7 @@ fn the_end_of_a_kernel_is_a_fence_between_a_range_and_its_members() {
             .unwrap()
     );
     let run = |kernels: &[&str]| {
-        let check = Some(Check::default());
+        let check = Some(ModelCheck::default());
         let mut g = Gpu::new(&text, Config { check, ranks: 2, ..Config::default() });
         let parts = [0, 1].map(|rank| g.zeroed(rank, "part", 64));
         let range = g.machine.multicast(&parts, 64, "all").unwrap();
@@ -211,7 +211,7 @@ fn the_end_of_a_kernel_is_a_fence_between_a_range_and_its_members() {
         "ld.global.u64 %rd2, [%rd1]; mov.u32 %r1, 5; st.global.u32 [%rd2], %r1;\n\
                        ld.global.u64 %rd1, [%rd1+8]; multimem.ld_reduce.weak.global.add.u32 %r1, [%rd1];",
     );
-    let mut g = Gpu::new(&both, Config { check: Some(Check::default()), ranks: 2, ..Config::default() });
+    let mut g = Gpu::new(&both, Config { check: Some(ModelCheck::default()), ranks: 2, ..Config::default() });
     let parts = [0, 1].map(|rank| g.zeroed(rank, "part", 64));
     let range = g.machine.multicast(&parts, 64, "all").unwrap();
     let params = g.upload(0, "params", &[parts[0], range]);

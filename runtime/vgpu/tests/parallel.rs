@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::common::ring::Ring;
 use crate::common::{Gpu, MESSAGES, kernel};
-use quadrille_vgpu::{Check, Config, Execution, Fault, Machine, RequestError, Status, WaitsFor};
+use quadrille_vgpu::{Config, Execution, Fault, Machine, ModelCheck, RequestError, Status, WaitsFor};
 
 fn parallel(ranks: usize, threads: usize) -> Config {
     let execution = Execution::Parallel { threads: NonZeroUsize::new(threads) };
@@ -216,7 +216,7 @@ fn watched_stores_and_limits_stop_all_threads() {
 
 #[test]
 fn races_are_looked_for_on_one_thread_only() {
-    let refused = Machine::new(Config { check: Some(Check::default()), ..parallel(2, 2) }).map(drop);
+    let refused = Machine::new(Config { check: Some(ModelCheck::default()), ..parallel(2, 2) }).map(drop);
     assert!(matches!(refused, Err(RequestError::Check { .. })), "{refused:?}");
 }
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{BASICS, Gpu, kernel};
-use quadrille_vgpu::{Config, Fault, Module, PtxProblem, PtxProblemKind, RequestError};
+use quadrille_vgpu::{Config, Fault, PtxModule, PtxProblem, PtxProblemKind, RequestError};
 
 fn problems(text: &str) -> Vec<PtxProblem> {
-    Module::parse(text).expect_err("the text must be refused").problems
+    PtxModule::parse(text).expect_err("the text must be refused").problems
 }
 
 /// The only problem of a kernel's body, which begins at line 9.
@@ -109,7 +109,7 @@ fn names_must_be_declared_once() {
 fn all_problems_are_told_at_once() {
     let found = problems(&kernel("frobnicate;\nbra NOWHERE;\nadd.u32 %r1, 1;"));
     assert_eq!(found.iter().map(|p| p.line).collect::<Vec<_>>(), [9, 10, 11]);
-    let text = Module::parse(&kernel("frobnicate;")).unwrap_err().to_string();
+    let text = PtxModule::parse(&kernel("frobnicate;")).unwrap_err().to_string();
     assert!(text.starts_with("PTX line 9: instruction `frobnicate` is not supported"), "{text}");
 }
 
@@ -129,11 +129,11 @@ fn damaged_texts_never_panic() {
     // Every prefix on a token's border, and every text with one byte replaced.
     let text = &BASICS[..6000];
     for at in (0..text.len()).step_by(7) {
-        let _ = Module::parse(&text[..at]);
+        let _ = PtxModule::parse(&text[..at]);
         for with in ["{", "}", ";", "9", "%", "\"", "<"] {
             let mut damaged = text.to_string();
             damaged.replace_range(at..at + 1, with);
-            let _ = Module::parse(&damaged);
+            let _ = PtxModule::parse(&damaged);
         }
     }
 }
@@ -158,11 +158,11 @@ fn hostile_texts_cost_little() {
         kernel("mov.u32 %r1, 99999999999999999999999;"),
         kernel("mov.f32 %f1, 0fZZ;"),
     ] {
-        assert!(Module::parse(&text).is_err(), "{}", &text.chars().take(300).collect::<String>());
+        assert!(PtxModule::parse(&text).is_err(), "{}", &text.chars().take(300).collect::<String>());
     }
     // Meeting points of a long ladder of branches.
     let ladder: String = (0..20_000).map(|i| format!("@%p1 bra L{};\nL{i}:\n", (i + 7) % 20_000)).collect();
-    assert!(Module::parse(&kernel(&ladder)).is_ok());
+    assert!(PtxModule::parse(&kernel(&ladder)).is_ok());
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 

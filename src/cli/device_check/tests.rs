@@ -9,7 +9,7 @@ use super::timings::{self, Contender};
 use super::{Context, Scale};
 use crate::cli::output::{Output, OutputFormat};
 use quadrille_compiler::program::dtype::DType;
-use quadrille_runtime::{Call, Check, Error, Options, World, nvrtc};
+use quadrille_runtime::{Call, Error, ModelCheck, Options, World, nvrtc};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn provide() {
 /// Virtual GPUs under the memory model: one for all ranks, or one a rank.
 fn checked(shared: bool, ranks: u32, seed: u64) -> World {
     provide();
-    let options = Options { check: Some(Check::default()), seed: Some(seed), ..Options::default() };
+    let options = Options { check: Some(ModelCheck::default()), seed: Some(seed), ..Options::default() };
     let world = if shared {
         World::virtual_shared_with(ranks, options)
     } else {

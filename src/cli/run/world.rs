@@ -4,7 +4,7 @@ use super::explore::Exploration;
 use super::{RunOptions, WorldOption};
 use crate::cli::ranks::{self, NotAdmitted, WorldSize};
 use quadrille_compiler::collective::Collective;
-use quadrille_runtime::{Check, Error, Options as WorldOptions, World, gpus};
+use quadrille_runtime::{Error, ModelCheck, Options as WorldOptions, World, gpus};
 
 /// A world that was chosen.
 pub(super) struct Chosen {
@@ -160,7 +160,7 @@ fn explored(collective: &Collective, options: &RunOptions, ranks: u32) -> WorldO
     // Under the memory model the counters' wrap is crossed, too.
     let counted = if exploration.race_check { u64::MAX - 1 } else { 0 };
     let policy = exploration.policy().policy();
-    let check = exploration.race_check.then(Check::default);
+    let check = exploration.race_check.then(ModelCheck::default);
     let seed = options.seed;
     WorldOptions { seed, policy, check, counted, ..behaviour(collective, ranks) }
 }

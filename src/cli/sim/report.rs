@@ -10,7 +10,7 @@ use quadrille_compiler::program::dtype::RedOp;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_runtime::data::Message;
-use quadrille_runtime::{AccessKind, Accesses, Bandwidth, Class, ClassCount, Statistics, Waits};
+use quadrille_runtime::{AccessKind, Accesses, Bandwidth, ClassCount, InstructionClass, Statistics, Waits};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub(super) struct SimReport {
     lines: bool,
     /// Remote accesses by what they do, strength and width.
     accesses: BTreeMap<(&'static str, bool, u64), u64>,
-    classes: Vec<(Class, ClassCount)>,
+    classes: Vec<(InstructionClass, ClassCount)>,
     waits: Waits,
     time: Duration,
     bandwidth: Bandwidth,

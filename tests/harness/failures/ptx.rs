@@ -3,7 +3,7 @@
 
 use crate::said;
 use libtest_mimic::Failed;
-use quadrille_vgpu::{Check, Config, Fault, Launch, Layout, Machine, Module, Policy};
+use quadrille_vgpu::{Config, Fault, Launch, Machine, ModelCheck, PacketLayout, Policy, PtxModule};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const RESULT: u64 = 2048;
 
 /// How the wrong kernel fails.
 pub(crate) fn verdict(text: &str) -> Result<String, Failed> {
-    let module = Arc::new(Module::parse(text).map_err(|e| e.to_string())?);
+    let module = Arc::new(PtxModule::parse(text).map_err(|e| e.to_string())?);
     let threads = said(text, "Threads").map_or(Ok(1), str::parse).map_err(|e| format!("Threads: {e}"))?;
     let lines = |kernel| said(text, "Lines") == Some(kernel);
     for seed in 0..SEEDS {
@@ -38,7 +38,7 @@ pub(crate) fn verdict(text: &str) -> Result<String, Failed> {
 }
 
 fn run(
-    module: &Arc<Module>,
+    module: &Arc<PtxModule>,
     kernel: &str,
     (threads, lines): (u32, bool),
     seed: u64,
@@ -46,7 +46,7 @@ fn run(
     let policy = [Policy::Random, Policy::Adversarial, Policy::RoundRobin][seed as usize % 3];
     let config = Config {
         ranks: 2,
-        check: Some(Check::default()),
+        check: Some(ModelCheck::default()),
         policy,
         seed,
         quantum: [2, 5][seed as usize / 3 % 2],
@@ -56,7 +56,7 @@ fn run(
     let mut machine = Machine::new(config).map_err(|e| e.to_string())?;
     let words = machine.alloc_zeroed(0, BYTES, 256, "words").map_err(|e| e.to_string())?;
     if lines {
-        machine.packets(words, 128, Layout::Ll128).map_err(|e| e.to_string())?;
+        machine.packets(words, 128, PacketLayout::Ll128).map_err(|e| e.to_string())?;
     }
     for rank in 0..2u32 {
         let params = vec![words.to_le_bytes().to_vec(), rank.to_le_bytes().to_vec()];

@@ -7,7 +7,7 @@ mod order;
 use crate::{Case, Judge};
 use libtest_mimic::Failed;
 use quadrille::runtime::data::{Message, Pattern};
-use quadrille::runtime::{Call, Check, Options, Window, nvrtc};
+use quadrille::runtime::{Call, ModelCheck, Options, Window, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
 
@@ -106,7 +106,7 @@ fn collective(text: &str, schedule: &str) -> Result<Collective, Failed> {
 fn checked(ranks: u32, seed: u64, widths: Widths) -> Result<World, Failed> {
     let options = Options {
         seed: Some(seed),
-        check: Some(Check::default()),
+        check: Some(ModelCheck::default()),
         counted: u64::MAX - 1,
         widths,
         ..Options::default()

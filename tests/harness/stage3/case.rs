@@ -6,7 +6,7 @@ use crate::traffic::{self, Traffic};
 use libtest_mimic::Failed;
 use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc::{self, Arch};
-use quadrille::runtime::{Check, Job, Options, Policy};
+use quadrille::runtime::{Job, ModelCheck, Options, Policy};
 use quadrille::{Collective, DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::program::kind::Shape;
@@ -110,7 +110,7 @@ impl Case {
         nvrtc::provide(nvrtc::announce)?;
         let Case { seed, policy, widths, counted, arch, .. } = *self;
         // Races are looked for, so only strong loads can be stale and no error.
-        let check = Some(Check::default());
+        let check = Some(ModelCheck::default());
         // Every other case looks at the clock while it waits.
         let patience = (seed % 2 == 1).then_some(Duration::from_secs(1));
         let options = Options {

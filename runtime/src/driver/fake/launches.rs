@@ -4,13 +4,13 @@
 use super::{Done, GONE, INVALID, Object, State};
 use crate::driver::api::symbol;
 use cudarc::driver::sys::CUresult;
-use quadrille_vgpu::{Launch, Module};
+use quadrille_vgpu::{Launch, PtxModule};
 use std::sync::Arc;
 
 /// What a function's handle stands for.
 pub(super) struct Kernel {
     device: usize,
-    module: Arc<Module>,
+    module: Arc<PtxModule>,
     name: String,
     /// Of its only parameter.
     pub(super) bytes: usize,
@@ -22,7 +22,7 @@ impl State {
         self.is_unsafe(symbol::module_load)?;
         let module = match is_cubin(image) {
             true => None,
-            false => Some(Arc::new(Module::parse(image).map_err(|_| CUresult::CUDA_ERROR_INVALID_PTX)?)),
+            false => Some(Arc::new(PtxModule::parse(image).map_err(|_| CUresult::CUDA_ERROR_INVALID_PTX)?)),
         };
         Ok(self.handle(Object::Module { device, module }))
     }

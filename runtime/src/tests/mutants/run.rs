@@ -18,7 +18,7 @@ use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_compiler::program::kind::Shape;
 use quadrille_compiler::schedule::domain::Domain;
-use quadrille_vgpu::{Check, Fault, Policy};
+use quadrille_vgpu::{Fault, ModelCheck, Policy};
 
 /// How a mutant was caught.
 pub(super) type Verdict = String;
@@ -184,7 +184,7 @@ impl Program {
         provide();
         let options = Options {
             seed: Some(seed),
-            check: Some(Check::default()),
+            check: Some(ModelCheck::default()),
             policy,
             widths: self.widths,
             // The second of the three calls wraps.

@@ -8,7 +8,7 @@ use crate::arithmetic::float::{
     max_nan_f32, min_bf16, min_f16, min_f32, min_nan_f32, mul_bf16, mul_f16, mul_f32, nan_if, sub_bf16,
     sub_f16, sub_f32,
 };
-use crate::registers::{Bank, Lane, Reg, Regs};
+use crate::registers::{Bank, LaneValue, Reg, Regs};
 
 /// Makes an enum of instructions, the look-up by name, the banks of operands, and the execution.
 macro_rules! table {
@@ -28,7 +28,7 @@ macro_rules! table {
             /// Banks of the destination and of the sources.
             pub(crate) fn banks(self) -> (Bank, [Bank; $n]) {
                 match self {
-                    $($kind::$op => (<$to as Lane>::BANK, [$(<$from as Lane>::BANK),*]),)*
+                    $($kind::$op => (<$to as LaneValue>::BANK, [$(<$from as LaneValue>::BANK),*]),)*
                 }
             }
 
@@ -82,7 +82,7 @@ fn shr64(a: u64, n: u32) -> u64 {
     if n < 64 { a >> n } else { 0 }
 }
 
-table! { Unary, parse, exec, map1, [d a], 1;
+table! { UnaryOp, parse, exec, map1, [d a], 1;
     Mov16 (u16) -> u16 ["mov.b16" "mov.u16" "mov.s16" "mov.f16" "mov.bf16"] |a| a;
     Mov32 (u32) -> u32 ["mov.b32" "mov.u32" "mov.s32" "mov.f32" "mov.f16x2" "mov.bf16x2"] |a| a;
     Mov64 (u64) -> u64 ["mov.b64" "mov.u64" "mov.s64" "mov.f64"] |a| a;
@@ -152,7 +152,7 @@ table! { Unary, parse, exec, map1, [d a], 1;
     High32 (u64) -> u32 |a| (a >> 32) as u32;
 }
 
-table! { Binary, parse, exec, map2, [d a b], 2;
+table! { BinaryOp, parse, exec, map2, [d a b], 2;
     Add16 (u16, u16) -> u16 ["add.u16" "add.s16"] |a, b| a.wrapping_add(b);
     Add32 (u32, u32) -> u32 ["add.u32" "add.s32"] |a, b| a.wrapping_add(b);
     Add64 (u64, u64) -> u64 ["add.u64" "add.s64"] |a, b| a.wrapping_add(b);
@@ -284,7 +284,7 @@ table! { Binary, parse, exec, map2, [d a b], 2;
     Pack32 (u32, u32) -> u64 |a, b| u64::from(a) | u64::from(b) << 32;
 }
 
-table! { Ternary, parse, exec, map3, [d a b c], 3;
+table! { TernaryOp, parse, exec, map3, [d a b c], 3;
     Mad16 (u16, u16, u16) -> u16 ["mad.lo.u16" "mad.lo.s16"] |a, b, c| a.wrapping_mul(b).wrapping_add(c);
     Mad32 (u32, u32, u32) -> u32 ["mad.lo.u32" "mad.lo.s32"] |a, b, c| a.wrapping_mul(b).wrapping_add(c);
     Mad64 (u64, u64, u64) -> u64 ["mad.lo.u64" "mad.lo.s64"] |a, b, c| a.wrapping_mul(b).wrapping_add(c);

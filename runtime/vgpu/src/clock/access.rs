@@ -1,21 +1,21 @@
-//! What accesses, fences and barriers cost.
+//! The cost of accesses: ports, links, memories, and flags that are seen once they have arrived.
 
-use super::fabric::Load;
-use super::{Clock, Current, Flag, Message, Picoseconds};
+use super::fabric::Footprint;
+use super::{Current, Flag, FlagMessage, Picoseconds, VirtualClock};
 use crate::fault::AccessKind;
-use crate::isa::{Access, Order};
-use crate::observe::Site;
+use crate::isa::{MemoryAccess, MemoryOrder};
+use crate::observe::WarpSite;
 use crate::registers::{Lanes, lanes};
 
-/// When an access has left its SM, takes effect, and gives its value or is acknowledged.
+/// The times of an access: when it has left its SM, takes effect, and gives its value or is acknowledged.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
+pub(super) struct AccessTimes {
     pub(super) left: Picoseconds,
     pub(super) effect: Picoseconds,
     pub(super) back: Picoseconds,
 }
 
-/// A strong access of lanes, as flags have it.
+/// A strong access of lanes: it may set a flag, or see one.
 pub(super) struct Signal<'s> {
     pub(super) kind: AccessKind,
     pub(super) addresses: &'s Lanes<u64>,
@@ -26,9 +26,9 @@ pub(super) struct Signal<'s> {
     pub(super) back: Picoseconds,
 }
 
-impl Clock {
-    /// When bytes that the running block sends have passed its SM's port; with the block's rank.
-    pub(super) fn leave(&mut self, load: Load) -> (usize, Picoseconds) {
+impl VirtualClock {
+    /// Sends bytes of the running block through its SM's port; returns the block's rank and when they have passed.
+    pub(super) fn leave(&mut self, load: Footprint) -> (usize, Picoseconds) {
         let Current { at, block, .. } = self.current;
         let (own, sm) = self.blocks.get(&block).map_or((0, 0), |state| (state.rank, state.sm));
         let cycles = (load.bytes as u32).div_ceil(self.options.topology.gpu.sm_bytes_a_cycle);
@@ -37,14 +37,20 @@ impl Clock {
         (own, left)
     }
 
-    /// What memory takes to give data, or flags.
+    /// The latency of memory for data, or of the L2 cache for flags.
     pub(super) fn latency(&self, strong: bool) -> Picoseconds {
         let gpu = &self.options.topology.gpu;
         self.cycles(if strong { gpu.cache_cycles } else { gpu.memory_cycles })
     }
 
     /// The times of an access of the running instruction to memory of a rank.
-    pub(super) fn transfer(&mut self, kind: AccessKind, strong: bool, load: Load, owner: usize) -> Times {
+    pub(super) fn transfer(
+        &mut self,
+        kind: AccessKind,
+        strong: bool,
+        load: Footprint,
+        owner: usize,
+    ) -> AccessTimes {
         let (own, left) = self.leave(load);
         let (latency, alpha) = (self.latency(strong), self.fabric.latency());
         let carries = |bytes: bool| if bytes { load.bytes } else { 0 };
@@ -59,10 +65,10 @@ impl Clock {
             (false, AccessKind::Store) => effect + alpha,
             (false, _) => self.fabric.send(effect + latency / 2, owner, own, load, load.bytes),
         };
-        Times { left, effect, back }
+        AccessTimes { left, effect, back }
     }
 
-    /// Takes note of what a strong access does to flags; returns when a load has what it found.
+    /// Notes the flags that a strong access sets or sees; returns when a load has its value.
     pub(super) fn flags(&mut self, signal: &Signal<'_>) -> Picoseconds {
         let Signal { kind, addresses, mask, bytes, effect, back } = *signal;
         let Current { at, block, .. } = self.current;
@@ -84,7 +90,13 @@ impl Clock {
                         let (from, sent) = (flag.from, flag.sent);
                         if let Some(timeline) = &mut self.timing.timeline {
                             let address = word * 8;
-                            timeline.messages.push(Message { from, sent, to: number, seen: has, address });
+                            timeline.messages.push(FlagMessage {
+                                from,
+                                sent,
+                                to: number,
+                                seen: has,
+                                address,
+                            });
                         }
                     }
                 }
@@ -105,8 +117,8 @@ impl Clock {
     /// An access of the running instruction gives its registers their values, or is acknowledged, at `has`.
     pub(super) fn finish(
         &mut self,
-        site: &Site<'_>,
-        (kind, access): (AccessKind, &Access),
+        site: &WarpSite<'_>,
+        (kind, access): (AccessKind, &MemoryAccess),
         has: Picoseconds,
         effect: Option<Picoseconds>,
     ) {
@@ -125,7 +137,7 @@ impl Clock {
             ready.set(r, ready.of(r).max(has), times.next);
             times.loads = times.loads.max(has);
         }
-        if matches!(access.order, Order::Acquire | Order::AcqRel) {
+        if matches!(access.order, MemoryOrder::Acquire | MemoryOrder::AcqRel) {
             times.next = times.next.max(has);
         }
     }

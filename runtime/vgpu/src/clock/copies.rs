@@ -1,19 +1,19 @@
-//! What asynchronous copies and mbarriers cost: copies go their way beside the warps, which wait for the bytes only where
+//! The cost of asynchronous copies and mbarriers. Copies proceed beside the warps, which wait for the bytes only where
 //! they say so.
 
 use std::collections::VecDeque;
 
-use super::access::Times;
-use super::fabric::Load;
-use super::{Clock, Current, Picoseconds};
+use super::access::AccessTimes;
+use super::fabric::Footprint;
+use super::{Current, Picoseconds, VirtualClock};
 use crate::fault::{AccessKind, Space};
-use crate::observe::Site;
+use crate::observe::WarpSite;
 use crate::registers::LANES;
 
-/// Bytes of a bulk copy that go their way together: parts overlap with each other on links and in memory.
+/// Bytes of a bulk copy that are transferred together: parts overlap with each other on links and in memory.
 const PART: u64 = 2048;
 
-/// When copies have read all, and when all of it has arrived.
+/// The times at which copies have read everything, and at which all of it has arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
     read: Picoseconds,
@@ -28,7 +28,7 @@ impl Ends {
 
 /// The copies of a thread.
 #[derive(Debug, Default)]
-struct Groups {
+struct GroupTimes {
     /// Those of no group yet.
     open: Ends,
     /// Groups that have been waited for.
@@ -48,16 +48,16 @@ struct Phases {
 
 /// Copies on their way.
 #[derive(Debug, Default)]
-pub(super) struct Flying {
+pub(super) struct CopiesUnderWay {
     /// By block, thread and whether they are bulk copies.
-    groups: rustc_hash::FxHashMap<(u32, u32, bool), Groups>,
+    groups: rustc_hash::FxHashMap<(u32, u32, bool), GroupTimes>,
     /// By block and offset of the mbarrier.
     phases: rustc_hash::FxHashMap<(u32, u64), Phases>,
     /// The instruction that last began a small copy, and the end of what its lanes have read so far.
     last: Option<((u32, u32, u32, Picoseconds), u64)>,
 }
 
-impl Flying {
+impl CopiesUnderWay {
     pub(super) fn end_block(&mut self, block: u32) {
         self.groups.retain(|(other, ..), _| *other != block);
         self.phases.retain(|(other, _), _| *other != block);
@@ -78,15 +78,15 @@ impl Flying {
     }
 }
 
-fn key(site: &Site<'_>, lane: u32, bulk: bool) -> (u32, u32, bool) {
+fn key(site: &WarpSite<'_>, lane: u32, bulk: bool) -> (u32, u32, bool) {
     (site.block.number, site.warp * LANES as u32 + lane, bulk)
 }
 
-impl Clock {
+impl VirtualClock {
     /// A lane begins a copy: bytes to read from a place, and to write to another one.
     pub(super) fn copy(
         &mut self,
-        site: &Site<'_>,
+        site: &WarpSite<'_>,
         lane: u32,
         bulk: bool,
         (from, read): ((Space, u64), u64),
@@ -111,7 +111,7 @@ impl Clock {
 
     fn part(
         &mut self,
-        site: &Site<'_>,
+        site: &WarpSite<'_>,
         bulk: bool,
         (from, read): ((Space, u64), u64),
         (to, bytes): ((Space, u64), u64),
@@ -125,8 +125,9 @@ impl Clock {
         if read > 0
             && let Some(owner) = owner(from)
         {
-            let load = if bulk { Load::extent(from.1, read) } else { self.neighbour(site, from.1, read) };
-            let Times { back, .. } = self.transfer(AccessKind::Load, false, load, owner);
+            let load =
+                if bulk { Footprint::extent(from.1, read) } else { self.neighbour(site, from.1, read) };
+            let AccessTimes { back, .. } = self.transfer(AccessKind::Load, false, load, owner);
             ends = Ends { read: back, all: back };
         } else if bytes > 0 {
             ends.all += shared;
@@ -134,8 +135,8 @@ impl Clock {
         if bytes > 0
             && let Some(owner) = owner(to)
         {
-            let Times { left, effect, back } =
-                self.transfer(AccessKind::Store, false, Load::extent(to.1, bytes), owner);
+            let AccessTimes { left, effect, back } =
+                self.transfer(AccessKind::Store, false, Footprint::extent(to.1, bytes), owner);
             ends.join(Ends { read: left, all: back });
             if let Some(state) = self.blocks.get_mut(&self.current.block) {
                 state.arrived = state.arrived.max(effect);
@@ -144,11 +145,11 @@ impl Clock {
         ends
     }
 
-    /// What a lane's small copy reads beyond what the lane before it has touched.
-    fn neighbour(&mut self, site: &Site<'_>, at: u64, bytes: u64) -> Load {
+    /// The bytes that a lane's small copy reads beyond those that the lane before it has touched.
+    fn neighbour(&mut self, site: &WarpSite<'_>, at: u64, bytes: u64) -> Footprint {
         let instruction = (site.block.number, site.warp, site.pc, self.current.at);
         let before = self.flying.last.replace((instruction, at + bytes));
-        let all = Load::extent(at, bytes);
+        let all = Footprint::extent(at, bytes);
         match before {
             Some((other, end)) if other == instruction && end <= at + bytes => all.beyond(at, end),
             _ => all,
@@ -156,13 +157,20 @@ impl Clock {
     }
 
     /// A lane makes a group of its copies so far.
-    pub(super) fn commit(&mut self, site: &Site<'_>, lane: u32, bulk: bool) {
+    pub(super) fn commit(&mut self, site: &WarpSite<'_>, lane: u32, bulk: bool) {
         let groups = self.flying.groups.entry(key(site, lane, bulk)).or_default();
         groups.made.push_back(std::mem::take(&mut groups.open));
     }
 
     /// A lane waits for the first `count` of its groups.
-    pub(super) fn await_groups(&mut self, site: &Site<'_>, lane: u32, bulk: bool, read: bool, count: u64) {
+    pub(super) fn await_groups(
+        &mut self,
+        site: &WarpSite<'_>,
+        lane: u32,
+        bulk: bool,
+        read: bool,
+        count: u64,
+    ) {
         let Some(groups) = self.flying.groups.get_mut(&key(site, lane, bulk)) else { return };
         let due = count.saturating_sub(groups.over) as usize;
         let waits = |ends: &Ends| if read { ends.read } else { ends.all };
@@ -175,21 +183,28 @@ impl Clock {
     }
 
     /// A lane arrives at an mbarrier, with `copies` once its small copies so far have come.
-    pub(super) fn arrive_at(&mut self, site: &Site<'_>, lane: u32, mbarrier: u64, phase: u64, copies: bool) {
+    pub(super) fn arrive_at(
+        &mut self,
+        site: &WarpSite<'_>,
+        lane: u32,
+        mbarrier: u64,
+        phase: u64,
+        copies: bool,
+    ) {
         let own = self.flying.groups.get(&key(site, lane, false)).filter(|_| copies);
         let at = self.current.at.max(own.map_or(0, |groups| groups.last.all));
         self.flying.arrives(site.block.number, mbarrier, phase, at);
     }
 
     /// A lane has found that the phases before `phase` are over: they end when everything has come.
-    pub(super) fn await_phase(&mut self, site: &Site<'_>, mbarrier: u64, phase: u64) {
+    pub(super) fn await_phase(&mut self, site: &WarpSite<'_>, mbarrier: u64, phase: u64) {
         let Some(phases) = self.flying.phases.get(&(site.block.number, mbarrier)) else { return };
         let over = phases.known.iter().filter(|(number, _)| *number < phase).map(|(_, end)| *end);
         let end = over.fold(phases.past, Picoseconds::max);
         self.hold(end);
     }
 
-    /// The running warp goes on no earlier.
+    /// Holds the running warp until a time.
     fn hold(&mut self, until: Picoseconds) {
         let Current { block, warp, .. } = self.current;
         if let Some(state) = self.blocks.get_mut(&block) {

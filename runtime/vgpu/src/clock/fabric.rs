@@ -1,4 +1,4 @@
-//! What transfers wait for: each server works on one thing at a time.
+//! Links, ports and memories as servers, each of which works on one thing at a time.
 
 use super::topology::{LINE, Picoseconds, Topology, Wires, picoseconds};
 use crate::registers::{Lanes, lanes};
@@ -7,7 +7,7 @@ use crate::registers::{Lanes, lanes};
 /// than those before it takes the gaps that they have left.
 #[derive(Debug, Default)]
 pub(super) struct Server {
-    /// When it is busy, ascending and apart.
+    /// The intervals in which it is busy, ascending and apart.
     busy: Vec<(Picoseconds, Picoseconds)>,
 }
 
@@ -15,7 +15,7 @@ pub(super) struct Server {
 const KEPT: usize = 64;
 
 impl Server {
-    /// When work that is ready at a time begins and ends. Nothing will be ready before `past` any more.
+    /// Serves work that is ready at a time; returns when it begins and ends. Nothing will be ready before `past` any more.
     pub(super) fn serve(
         &mut self,
         past: Picoseconds,
@@ -69,7 +69,7 @@ impl Server {
 
 /// Bytes of a warp's access on their way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Load {
+pub(super) struct Footprint {
     /// Lines that are touched: packets.
     pub(super) lines: u64,
     /// In sectors of 32 bytes, which are read and written whole.
@@ -78,9 +78,9 @@ pub(super) struct Load {
 
 const SECTOR: u64 = 32;
 
-impl Load {
-    /// What lanes that access `size` bytes each touch together.
-    pub(super) fn of(addresses: &Lanes<u64>, mask: u32, size: u64) -> Load {
+impl Footprint {
+    /// The lines and sectors that lanes touch together, `size` bytes each.
+    pub(super) fn of(addresses: &Lanes<u64>, mask: u32, size: u64) -> Footprint {
         let mut found: [(u64, u32); 64] = [(0, 0); 64];
         let mut lines = 0;
         for lane in lanes(mask) {
@@ -98,29 +98,29 @@ impl Load {
             }
         }
         let sectors: u32 = found[..lines].iter().map(|(_, bits)| bits.count_ones()).sum();
-        Load { lines: lines as u64, bytes: u64::from(sectors) * SECTOR }
+        Footprint { lines: lines as u64, bytes: u64::from(sectors) * SECTOR }
     }
 
-    /// What `bytes` bytes from an address on touch.
-    pub(super) fn extent(at: u64, bytes: u64) -> Load {
+    /// The lines and sectors of `bytes` bytes from an address on.
+    pub(super) fn extent(at: u64, bytes: u64) -> Footprint {
         let units = |unit: u64| (at + bytes).div_ceil(unit) - at / unit;
         if bytes == 0 {
-            return Load { lines: 0, bytes: 0 };
+            return Footprint { lines: 0, bytes: 0 };
         }
-        Load { lines: units(LINE), bytes: units(SECTOR) * SECTOR }
+        Footprint { lines: units(LINE), bytes: units(SECTOR) * SECTOR }
     }
 
-    /// What is left of the touch of bytes from `at` on, if those before `end` have been touched already.
-    pub(super) fn beyond(self, at: u64, end: u64) -> Load {
+    /// The rest of this footprint, which begins at `at`, if the bytes before `end` have been touched already.
+    pub(super) fn beyond(self, at: u64, end: u64) -> Footprint {
         let touched = |unit: u64| end.div_ceil(unit).saturating_sub(at / unit);
-        Load {
+        Footprint {
             lines: self.lines.saturating_sub(touched(LINE)),
             bytes: self.bytes.saturating_sub(touched(SECTOR) * SECTOR),
         }
     }
 }
 
-/// How busy a directed link was.
+/// The use of a directed link over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) width: Picoseconds,
@@ -200,13 +200,13 @@ impl Fabric {
         }
     }
 
-    /// When bytes that are ready on a rank have arrived on another.
+    /// Sends bytes that are ready on a rank to another one; returns when they have arrived.
     pub(super) fn send(
         &mut self,
         ready: Picoseconds,
         from: usize,
         to: usize,
-        load: Load,
+        load: Footprint,
         bytes: u64,
     ) -> Picoseconds {
         let passage = self.leave(ready, from, load, bytes);
@@ -215,14 +215,14 @@ impl Fabric {
         self.enter(passage, to)
     }
 
-    /// When bytes that are ready on a rank have arrived on each of others: the sender's port passes them once, and the
-    /// switch doubles them.
+    /// Sends bytes that are ready on a rank to several others; returns when they have arrived on each. The sender's port
+    /// passes them once, and the switch multiplies them.
     pub(super) fn multicast(
         &mut self,
         ready: Picoseconds,
         from: usize,
         to: &[usize],
-        load: Load,
+        load: Footprint,
     ) -> Vec<Picoseconds> {
         let passage = self.leave(ready, from, load, load.bytes);
         let passage = self.share(passage);
@@ -233,14 +233,14 @@ impl Fabric {
         to.iter().map(&mut arrive).collect()
     }
 
-    /// When a request without payload has come to each of others. It takes its share of the ports, but does not stand in
-    /// line behind data, such as the replies that go the same way.
+    /// Sends a request without payload to several ranks; returns when it has come to each. It takes its share of the ports,
+    /// but does not queue behind data, such as the replies that go the same way.
     pub(super) fn ask(
         &mut self,
         ready: Picoseconds,
         from: usize,
         to: &[usize],
-        load: Load,
+        load: Footprint,
     ) -> Vec<Picoseconds> {
         let passage = self.leave(ready, from, load, 0);
         let there = ready + self.alpha + time(passage.wire, self.wires.port_gbps.min(self.wires.link_gbps));
@@ -251,9 +251,14 @@ impl Fabric {
         vec![there; to.len()]
     }
 
-    /// When bytes that are ready on each of several ranks, at times of their own, have arrived on one, combined by the
-    /// switch: its port passes them once.
-    pub(super) fn combine(&mut self, from: &[(usize, Picoseconds)], to: usize, load: Load) -> Picoseconds {
+    /// Combines in the switch the bytes of several ranks, ready at times of their own, and sends the result to one; returns
+    /// when it has arrived. The receiver's port passes it once.
+    pub(super) fn combine(
+        &mut self,
+        from: &[(usize, Picoseconds)],
+        to: usize,
+        load: Footprint,
+    ) -> Picoseconds {
         let mut last: Option<Passage> = None;
         for &(from, ready) in from {
             let passage = self.leave(ready, from, load, load.bytes);
@@ -274,7 +279,7 @@ impl Fabric {
     }
 
     /// The way through a rank's port.
-    fn leave(&mut self, ready: Picoseconds, from: usize, load: Load, bytes: u64) -> Passage {
+    fn leave(&mut self, ready: Picoseconds, from: usize, load: Footprint, bytes: u64) -> Passage {
         let wire = bytes + load.lines * u64::from(self.wires.packet_bytes);
         let (begin, end) = self.out[from].serve(self.past, ready, time(wire, self.wires.port_gbps));
         Passage { begin, end, wire, bytes }
@@ -298,25 +303,25 @@ impl Fabric {
         Passage { begin, end: end.max(passage.end), ..passage }
     }
 
-    /// Into another rank's port; when the last byte is there.
+    /// Into another rank's port; returns when the last byte is there.
     fn enter(&mut self, passage: Passage, to: usize) -> Picoseconds {
         let work = time(passage.wire, self.wires.port_gbps);
         let (_, end) = self.into[to].serve(self.past, passage.begin + self.alpha, work);
         end.max(passage.end + self.alpha)
     }
 
-    /// When a rank's memory has read or written bytes.
-    pub(super) fn memory(&mut self, ready: Picoseconds, rank: usize, load: Load) -> Picoseconds {
+    /// Reads or writes bytes in a rank's memory; returns when that is done.
+    pub(super) fn memory(&mut self, ready: Picoseconds, rank: usize, load: Footprint) -> Picoseconds {
         self.memory[rank].serve(self.past, ready, time(load.bytes, self.memory_gbps)).1
     }
 
-    /// alpha.
+    /// The latency of a link (alpha).
     pub(super) fn latency(&self) -> Picoseconds {
         self.alpha
     }
 }
 
-/// Of bytes at GB/s.
+/// The time that bytes take at a rate in GB/s.
 pub(super) fn time(bytes: u64, gbps: f64) -> Picoseconds {
     picoseconds(bytes as f64 / gbps)
 }
@@ -368,12 +373,12 @@ mod tests {
     #[test]
     fn lanes_share_sectors_and_lines() {
         let run = |size: u64| -> Lanes<u64> { std::array::from_fn(|lane| 256 + lane as u64 * size) };
-        assert_eq!(Load::of(&run(16), u32::MAX, 16), Load { lines: 4, bytes: 512 });
-        assert_eq!(Load::of(&run(4), u32::MAX, 4), Load { lines: 1, bytes: 128 });
-        assert_eq!(Load::of(&run(256), u32::MAX, 8), Load { lines: 32, bytes: 1024 });
-        assert_eq!(Load::of(&run(0), 1, 8), Load { lines: 1, bytes: 32 });
-        assert_eq!(Load::of(&run(32), u32::MAX, 32), Load { lines: 8, bytes: 1024 });
-        assert_eq!(Load::extent(256, 512), Load { lines: 4, bytes: 512 });
-        assert_eq!(Load::extent(112, 32), Load { lines: 2, bytes: 64 });
+        assert_eq!(Footprint::of(&run(16), u32::MAX, 16), Footprint { lines: 4, bytes: 512 });
+        assert_eq!(Footprint::of(&run(4), u32::MAX, 4), Footprint { lines: 1, bytes: 128 });
+        assert_eq!(Footprint::of(&run(256), u32::MAX, 8), Footprint { lines: 32, bytes: 1024 });
+        assert_eq!(Footprint::of(&run(0), 1, 8), Footprint { lines: 1, bytes: 32 });
+        assert_eq!(Footprint::of(&run(32), u32::MAX, 32), Footprint { lines: 8, bytes: 1024 });
+        assert_eq!(Footprint::extent(256, 512), Footprint { lines: 4, bytes: 512 });
+        assert_eq!(Footprint::extent(112, 32), Footprint { lines: 2, bytes: 64 });
     }
 }

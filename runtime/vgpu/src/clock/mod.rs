@@ -6,7 +6,7 @@
 //! follow the clock.
 //!
 //! The model:
-//! - *Issue.* An SM issues [`Gpu::issue`] instructions of warps a cycle; classes of instructions with fewer units take
+//! - *Issue.* An SM issues [`GpuSpec::issue`] instructions of warps a cycle; classes of instructions with fewer units take
 //!   several of these slots. A warp issues in order, an instruction once its registers have their values: arithmetic
 //!   gives its result some cycles later, a load when the value has come. So the loads of a warp are in flight together
 //!   until the first instruction that needs one of them.
@@ -30,7 +30,7 @@
 //! Limits. PTX stands for machine code, so integer work is only about right. There are no caches but that flags lie in
 //! L2; no limit on loads and stores in flight but the registers; no skew between the launches of ranks, and no cost of
 //! a launch; links lose no packets and turn without delay. Lanes that have diverged share their warp's time. Warps may
-//! run ahead of each other by [`Clock::lookahead`], which is less than any message takes.
+//! run ahead of each other by [`VirtualClock::lookahead`], which is less than any message takes.
 
 mod access;
 mod copies;
@@ -44,24 +44,24 @@ pub(crate) mod topology;
 mod watch;
 
 use fabric::Fabric;
-use ready::Ready;
+use ready::RegisterTimes;
 use rustc_hash::FxHashMap;
 use sm::Sm;
 use std::sync::Arc;
-pub use timeline::{BlockTimes, LinkUse, Message, Span, Timeline, Timing};
-pub use topology::{Gpu, Picoseconds, Topology, Wires};
+pub use timeline::{BlockTimes, ClockTimeline, FlagMessage, LinkUse, Span, Timing};
+pub use topology::{GpuSpec, Picoseconds, Topology, Wires};
 
-use crate::front::module::Module;
-use crate::isa::{Class, Function, Op, Scope};
+use crate::front::module::PtxModule;
+use crate::isa::{InstructionClass, PtxFunction, PtxOp, Scope};
 use crate::registers::Regs;
-use watch::Watch;
+use watch::LabelVisits;
 
-/// What the virtual clock is to do.
+/// The settings of the virtual clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClockOptions {
     /// The GPUs and links that are charged for.
     pub topology: Topology,
-    /// Keep a [`Timeline`] of every run.
+    /// Keep a [`ClockTimeline`] of every run.
     pub timeline: bool,
 }
 
@@ -74,12 +74,12 @@ struct WarpTimes {
     /// When it can issue its next instruction, but for its registers.
     next: Picoseconds,
     /// When the registers of each activation have their values, and whose function's they are.
-    frames: Vec<(u32, Ready)>,
+    frames: Vec<(u32, RegisterTimes)>,
     /// When the last load in flight has come.
     loads: Picoseconds,
     /// The barrier that it waits at.
     waits: Option<u32>,
-    watch: Watch,
+    watch: LabelVisits,
 }
 
 #[derive(Debug)]
@@ -123,7 +123,7 @@ struct Flag {
 
 /// The state of the clock.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct VirtualClock {
     options: ClockOptions,
     ranks: usize,
     fabric: Fabric,
@@ -132,7 +132,7 @@ pub(crate) struct Clock {
     /// Strong stores by address, in words of 8 bytes.
     flags: FxHashMap<u64, Flag>,
     /// Asynchronous copies, and the mbarriers that are told of them.
-    flying: copies::Flying,
+    flying: copies::CopiesUnderWay,
     /// When the last atomic on a word was done.
     atomics: FxHashMap<u64, Picoseconds>,
     /// When each rank last ended a block.
@@ -141,19 +141,19 @@ pub(crate) struct Clock {
     /// The running warp may issue up to here.
     until: Picoseconds,
     timing: Timing,
-    labels: Vec<(Arc<Module>, Arc<Labels>)>,
+    labels: Vec<(Arc<PtxModule>, Arc<Labels>)>,
 }
 
-impl Clock {
-    pub(crate) fn new(options: ClockOptions, ranks: usize) -> Clock {
-        let mut clock = Clock {
+impl VirtualClock {
+    pub(crate) fn new(options: ClockOptions, ranks: usize) -> VirtualClock {
+        let mut clock = VirtualClock {
             fabric: Fabric::new(&options.topology, ranks, options.timeline),
             options,
             ranks,
             sms: FxHashMap::default(),
             blocks: FxHashMap::default(),
             flags: FxHashMap::default(),
-            flying: copies::Flying::default(),
+            flying: copies::CopiesUnderWay::default(),
             atomics: FxHashMap::default(),
             idle: Vec::new(),
             current: Current::default(),
@@ -171,22 +171,22 @@ impl Clock {
         self.sms.clear();
         self.blocks.clear();
         self.flags.clear();
-        self.flying = copies::Flying::default();
+        self.flying = copies::CopiesUnderWay::default();
         self.atomics.clear();
         self.idle = vec![0; self.ranks];
         self.timing = Timing {
             ranks: vec![0; self.ranks],
-            timeline: self.options.timeline.then(Timeline::default),
+            timeline: self.options.timeline.then(ClockTimeline::default),
             ..Timing::default()
         };
     }
 
-    pub(crate) fn label(&mut self, module: &Arc<Module>, labels: Labels) {
+    pub(crate) fn label(&mut self, module: &Arc<PtxModule>, labels: Labels) {
         self.labels.retain(|(known, _)| !Arc::ptr_eq(known, module));
         self.labels.push((module.clone(), Arc::new(labels)));
     }
 
-    /// What has happened since the run began.
+    /// Returns the times since the run began.
     pub(crate) fn timing(&mut self) -> Timing {
         let mut timing = self.timing.clone();
         if let Some(timeline) = &mut timing.timeline {
@@ -210,7 +210,7 @@ impl Clock {
     }
 
     /// Instructions that hold their warp.
-    fn special(&mut self, function: &Function, pc: u32, regs: &Regs, active: u32) {
+    fn special(&mut self, function: &PtxFunction, pc: u32, regs: &Regs, active: u32) {
         let inst = &function.code[pc as usize];
         let Current { frame, at, .. } = self.current;
         let local = self.cycles(self.options.topology.gpu.shared_cycles);
@@ -218,30 +218,30 @@ impl Clock {
         let times = &mut state.warps[self.current.warp];
         let used = function.operands.of(pc);
         match inst.op {
-            Op::Nanosleep(r) => {
+            PtxOp::Nanosleep(r) => {
                 let values = regs.get::<u32>(r);
                 let longest = crate::registers::lanes(active).map(|lane| values[lane]).max().unwrap_or(0);
                 times.next += u64::from(longest) * 1000;
             }
-            Op::Fence { scope, .. } if scope != Scope::Cta => {
+            PtxOp::Fence { scope, .. } if scope != Scope::Cta => {
                 times.next = times.next.max(state.acknowledged).max(times.loads);
             }
             // Parameters and lanes' own memory; all else is charged when it takes place.
-            Op::Load(..) if inst.class != Class::Global => {
+            PtxOp::Load(..) if inst.class != InstructionClass::Global => {
                 let ready = &mut times.frames[frame].1;
                 used.loads.iter().for_each(|&r| ready.set(r, at + local, times.next));
             }
-            Op::Mbarrier(_) => {
+            PtxOp::Mbarrier(_) => {
                 let ready = &mut times.frames[frame].1;
                 used.writes.iter().for_each(|&r| ready.set(r, at + local, times.next));
             }
-            Op::Call(_) => self.visit(function, pc),
+            PtxOp::Call(_) => self.visit(function, pc),
             _ => {}
         }
     }
 
-    /// A warp does at a line what has an effect.
-    fn visit(&mut self, function: &Function, pc: u32) {
+    /// Notes for the timeline that a warp does something at a line.
+    fn visit(&mut self, function: &PtxFunction, pc: u32) {
         let Current { at, frame, .. } = self.current;
         if self.timing.timeline.is_none() || frame != 0 {
             return;
@@ -257,10 +257,13 @@ impl Clock {
 /// Slots of issue that an instruction takes, of the four a cycle that the fastest ones have: 128 results a cycle and SM
 /// for 32-bit floating point, 64 for integers and conversions, 32 lanes for memory (CUDA C++ Programming Guide,
 /// "Arithmetic Instructions", compute capabilities 8.0 and 9.0).
-fn slots(class: Class) -> u32 {
+fn slots(class: InstructionClass) -> u32 {
     match class {
-        Class::Integer | Class::Conversion => 2,
-        Class::Global | Class::Shared | Class::Local | Class::Synchronization => 4,
+        InstructionClass::Integer | InstructionClass::Conversion => 2,
+        InstructionClass::Global
+        | InstructionClass::Shared
+        | InstructionClass::Local
+        | InstructionClass::Synchronization => 4,
         _ => 1,
     }
 }

@@ -1,21 +1,21 @@
-//! What `multimem` instructions cost: the switch sends what comes once to every rank, and combines what every rank gives.
+//! The cost of `multimem` instructions: the switch sends one copy to every rank, and combines the values of all ranks.
 
-use super::Clock;
+use super::VirtualClock;
 use super::access::Signal;
-use super::fabric::Load;
+use super::fabric::Footprint;
 use crate::fault::AccessKind;
-use crate::isa::Order;
-use crate::observe::Multicast;
+use crate::isa::MemoryOrder;
+use crate::observe::MulticastAccess;
 
-impl Clock {
+impl VirtualClock {
     /// A store or reduction leaves its rank once and enters every member. A load-reduction asks all of them; each reads
     /// its part, and one reply comes back. The own part goes through the switch, too.
-    pub(super) fn multicast(&mut self, multicast: &Multicast<'_>) {
-        let Multicast { site, instruction: m, mask, members } = *multicast;
+    pub(super) fn multicast(&mut self, multicast: &MulticastAccess<'_>) {
+        let MulticastAccess { site, instruction: m, mask, members } = *multicast;
         let [(_, first), ..] = members else { return };
         let (kind, access, bytes) = (m.kind.access(), &m.access, m.access.bytes());
-        let load = Load::of(first, mask, bytes);
-        let strong = access.order != Order::Weak || kind == AccessKind::Atomic;
+        let load = Footprint::of(first, mask, bytes);
+        let strong = access.order != MemoryOrder::Weak || kind == AccessKind::Atomic;
         let ranks: Vec<usize> = members.iter().map(|(rank, _)| *rank).collect();
         let (own, left) = self.leave(load);
         let mut effects = match kind {

@@ -1,35 +1,35 @@
 //! The clock at the machine's hooks: when instructions are issued, and when accesses, barriers and blocks take place.
 
-use super::access::{Signal, Times};
-use super::fabric::Load;
-use super::ready::Ready;
+use super::access::{AccessTimes, Signal};
+use super::fabric::Footprint;
+use super::ready::RegisterTimes;
 use super::timeline::BlockTimes;
 use super::topology::Picoseconds;
-use super::watch::Watch;
-use super::{BlockState, Clock, Current, WarpTimes, slots};
+use super::watch::LabelVisits;
+use super::{BlockState, Current, VirtualClock, WarpTimes, slots};
 use crate::fault::{AccessKind, Fault, Space};
-use crate::isa::{Clock as Unit, Op, Order, Scope};
-use crate::observe::{BlockInfo, Event, Multicast, Observer, Site, Touch};
+use crate::isa::{ClockUnit, MemoryOrder, PtxOp, Scope};
+use crate::observe::{BlockInfo, MemoryTouch, MulticastAccess, Observer, WarpEvent, WarpSite};
 use crate::registers::{Reg, Regs};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-impl Observer for Clock {
-    fn issue(&mut self, site: &Site<'_>, frame: usize, regs: &Regs, active: u32) -> bool {
-        let Site { block, warp, function, pc, .. } = *site;
+impl Observer for VirtualClock {
+    fn issue(&mut self, site: &WarpSite<'_>, frame: usize, regs: &Regs, active: u32) -> bool {
+        let WarpSite { block, warp, function, pc, .. } = *site;
         let inst = &function.code[pc as usize];
         // What a register has from the start takes no time where it comes late.
-        if let Op::Preset(..) = inst.op {
+        if let PtxOp::Preset(..) = inst.op {
             return true;
         }
         let Some(state) = self.blocks.get_mut(&block.number) else { return true };
         let times = &mut state.warps[warp as usize];
         while times.frames.len() <= frame {
-            times.frames.push((u32::MAX, Ready::default()));
+            times.frames.push((u32::MAX, RegisterTimes::default()));
         }
         let (owner, ready) = &mut times.frames[frame];
         if *owner != function.first {
-            (*owner, *ready) = (function.first, Ready::default());
+            (*owner, *ready) = (function.first, RegisterTimes::default());
         }
         let used = function.operands.of(pc);
         let mut at = times.next;
@@ -64,10 +64,12 @@ impl Observer for Clock {
         true
     }
 
-    fn time(&mut self, unit: Unit) -> Option<u64> {
+    fn time(&mut self, unit: ClockUnit) -> Option<u64> {
         Some(match unit {
-            Unit::Nanoseconds => self.current.at / 1000,
-            Unit::Cycles => (self.current.at as f64 * self.options.topology.gpu.clock_ghz / 1000.0) as u64,
+            ClockUnit::Nanoseconds => self.current.at / 1000,
+            ClockUnit::Cycles => {
+                (self.current.at as f64 * self.options.topology.gpu.clock_ghz / 1000.0) as u64
+            }
         })
     }
 
@@ -86,13 +88,13 @@ impl Observer for Clock {
         }
     }
 
-    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
+    fn touch(&mut self, touch: &MemoryTouch<'_>) -> Result<(), Fault> {
         // Compilers move what reads shared memory.
         if touch.allocation.is_some() {
             self.visit(touch.site.function, touch.site.pc);
         }
         let order = touch.access.order;
-        let releases = matches!(order, Order::Release | Order::AcqRel);
+        let releases = matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel);
         if let Some(state) = self.blocks.get_mut(&self.current.block)
             && releases
             && touch.access.scope != Scope::Cta
@@ -105,18 +107,18 @@ impl Observer for Clock {
         Ok(())
     }
 
-    fn done(&mut self, touch: &Touch<'_>, _: &mut Regs, _: &[Reg]) -> Result<bool, Fault> {
-        let Touch { site, kind, access, .. } = *touch;
+    fn done(&mut self, touch: &MemoryTouch<'_>, _: &mut Regs, _: &[Reg]) -> Result<bool, Fault> {
+        let MemoryTouch { site, kind, access, .. } = *touch;
         if touch.way.is_some() {
             // All ranks' parts are charged for at once.
             return Ok(false);
         }
-        let strong = access.order != Order::Weak || kind == AccessKind::Atomic;
+        let strong = access.order != MemoryOrder::Weak || kind == AccessKind::Atomic;
         let (has, effect) = match touch.allocation {
             Some((owner, _)) if touch.space == Space::Global => {
                 let (addresses, mask, bytes) = (touch.addresses, touch.mask, access.bytes());
-                let Times { effect, back, .. } =
-                    self.transfer(kind, strong, Load::of(addresses, mask, bytes), owner);
+                let AccessTimes { effect, back, .. } =
+                    self.transfer(kind, strong, Footprint::of(addresses, mask, bytes), owner);
                 let signal = Signal { kind, addresses, mask, bytes, effect, back };
                 (if strong { self.flags(&signal) } else { back }, Some(effect))
             }
@@ -126,13 +128,13 @@ impl Observer for Clock {
         Ok(false)
     }
 
-    fn multicast(&mut self, multicast: &Multicast<'_>) {
-        Clock::multicast(self, multicast);
+    fn multicast(&mut self, multicast: &MulticastAccess<'_>) {
+        VirtualClock::multicast(self, multicast);
     }
 
-    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
+    fn event(&mut self, site: WarpSite<'_>, event: WarpEvent) -> Result<(), Fault> {
         match event {
-            Event::Arrive { barrier, waits, .. } => {
+            WarpEvent::Arrive { barrier, waits, .. } => {
                 self.visit(site.function, site.pc);
                 if let Some(state) = self.blocks.get_mut(&site.block.number) {
                     state.warps[site.warp as usize].waits = waits.then_some(barrier);
@@ -140,7 +142,7 @@ impl Observer for Clock {
                     *latest = self.current.at.max(*latest);
                 }
             }
-            Event::Complete { barrier } => {
+            WarpEvent::Complete { barrier } => {
                 let cycles = self.cycles(self.options.topology.gpu.barrier_cycles);
                 if let Some(state) = self.blocks.get_mut(&site.block.number) {
                     let on = state.arrivals.remove(&barrier).unwrap_or(self.current.at) + cycles;
@@ -149,17 +151,17 @@ impl Observer for Clock {
                     }
                 }
             }
-            Event::Copy { lane, bulk, to, from, read, bytes, mbarrier } => {
+            WarpEvent::Copy { lane, bulk, to, from, read, bytes, mbarrier } => {
                 self.copy(&site, lane, bulk, (from, read), (to, bytes), mbarrier);
             }
-            Event::CopyCommit { lane, bulk } => self.commit(&site, lane, bulk),
-            Event::CopyWait { lane, bulk, read, groups } => {
+            WarpEvent::CopyCommit { lane, bulk } => self.commit(&site, lane, bulk),
+            WarpEvent::CopyWait { lane, bulk, read, groups } => {
                 self.await_groups(&site, lane, bulk, read, groups)
             }
-            Event::MbarrierArrive { lane, address, phase, copies } => {
+            WarpEvent::MbarrierArrive { lane, address, phase, copies } => {
                 self.arrive_at(&site, lane, address, phase, copies);
             }
-            Event::MbarrierOver { address, phase, .. } => self.await_phase(&site, address, phase),
+            WarpEvent::MbarrierOver { address, phase, .. } => self.await_phase(&site, address, phase),
             _ => {}
         }
         Ok(())
@@ -208,7 +210,7 @@ impl Observer for Clock {
         self.timing.ranks[block.rank] = *idle;
         self.timing.end = self.timing.end.max(end);
         if let Some(timeline) = &mut self.timing.timeline {
-            let mut visits = Watch::default();
+            let mut visits = LabelVisits::default();
             state.warps.iter_mut().for_each(|warp| visits.join(warp.watch.finish(end)));
             timeline.blocks[state.number].end = end;
             timeline.blocks[state.number].spans = visits.spans();

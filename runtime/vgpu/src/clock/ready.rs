@@ -4,11 +4,11 @@ use super::topology::Picoseconds;
 
 /// When the registers of an activation that are on their way have their values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ready {
+pub(super) struct RegisterTimes {
     registers: Vec<(u32, Picoseconds)>,
 }
 
-impl Ready {
+impl RegisterTimes {
     /// When a register has its value; 0 if that is long ago.
     pub(super) fn of(&self, register: u32) -> Picoseconds {
         self.registers.iter().find(|(other, _)| *other == register).map_or(0, |(_, at)| *at)

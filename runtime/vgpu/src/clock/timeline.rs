@@ -1,8 +1,8 @@
-//! What happened when, in virtual time.
+//! The timeline of a run, in virtual time.
 
 use super::topology::Picoseconds;
 
-/// When a run's blocks ran, by the virtual clock: a prediction, not a measurement.
+/// The times at which a run's blocks ran, by the virtual clock: a prediction, not a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
@@ -10,23 +10,23 @@ pub struct Timing {
     pub end: Picoseconds,
     /// When the last block of each rank ended.
     pub ranks: Vec<Picoseconds>,
-    /// What happened in between, if that was asked for.
-    pub timeline: Option<Timeline>,
+    /// The timeline, if it was asked for.
+    pub timeline: Option<ClockTimeline>,
 }
 
-/// What happened in a run, by the virtual clock.
+/// The events of a run, by the virtual clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Timeline {
+pub struct ClockTimeline {
     /// Every block, in the order in which they started.
     pub blocks: Vec<BlockTimes>,
     /// Flags that a block stored and another one saw.
-    pub messages: Vec<Message>,
-    /// What crossed each directed link that was used.
+    pub messages: Vec<FlagMessage>,
+    /// The use of each directed link that was used.
     pub links: Vec<LinkUse>,
 }
 
-/// When a block ran.
+/// The times of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockTimes {
@@ -57,8 +57,8 @@ pub struct Span {
 
 /// A strong store and the load of another block that saw it first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
-    /// The storing block, as index into [`Timeline::blocks`].
+pub struct FlagMessage {
+    /// The storing block, as index into [`ClockTimeline::blocks`].
     pub from: usize,
     /// When it stored.
     pub sent: Picoseconds,
@@ -66,11 +66,11 @@ pub struct Message {
     pub to: usize,
     /// When it had the value.
     pub seen: Picoseconds,
-    /// Where.
+    /// Address of the flag.
     pub address: u64,
 }
 
-/// What crossed a directed link over time.
+/// The bytes that crossed a directed link over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkUse {
     /// The rank that the bytes left.

@@ -1,4 +1,4 @@
-//! What the virtual clock charges for: GPUs and what connects them.
+//! The machine that the virtual clock models: GPUs, and the links between them.
 //!
 //! Every GPU reaches every other one directly or through a switch. Graphs of nodes, routes over several links and
 //! topologies from files have their place in [`Wires`], which is the only part that knows of links.
@@ -6,14 +6,14 @@
 /// One instant or duration of virtual time, in picoseconds.
 pub type Picoseconds = u64;
 
-/// GPUs and what connects them.
+/// GPUs and the links between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// What it is called, as in `dgx-h100`.
+    /// Its name, as in `dgx-h100`.
     pub name: String,
     /// Each of the GPUs.
-    pub gpu: Gpu,
-    /// What connects them.
+    pub gpu: GpuSpec,
+    /// The links between them.
     pub wires: Wires,
 }
 
@@ -23,7 +23,7 @@ pub struct Topology {
 /// for arithmetic, 20 for shared memory, 200 for the L2 cache and 400 for global memory; arXiv:2402.13499 measures
 /// about 30, 260 and 480 on Hopper. Rates of instructions: CUDA C++ Programming Guide, "Arithmetic Instructions".
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Gpu {
+pub struct GpuSpec {
     /// Cycles a nanosecond.
     pub clock_ghz: f64,
     /// Streaming multiprocessors; block b of a launch has number b modulo this.
@@ -48,16 +48,16 @@ pub struct Gpu {
     pub memory_gbps: f64,
 }
 
-/// What connects GPUs. GB/s is 10^9 bytes a second; every rate is that of one direction.
+/// The links between GPUs. GB/s is 10^9 bytes a second; every rate is that of one direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wires {
     /// alpha: nanoseconds from a store's issue until a peer's memory has its first byte.
     pub latency_ns: f64,
-    /// Of one GPU to one other GPU.
+    /// From one GPU to one other GPU.
     pub link_gbps: f64,
-    /// Of one GPU to all others together.
+    /// From one GPU to all others together.
     pub port_gbps: f64,
-    /// Of all GPUs together, where they share something.
+    /// From all GPUs together, where they share something.
     pub shared_gbps: Option<f64>,
     /// Bytes that go with each packet: a packet holds bytes of one line of 128.
     pub packet_bytes: u32,
@@ -82,19 +82,19 @@ impl Topology {
     /// nccl-tests issues 149 and 212): 28 bytes a packet. 600 ns is NCCL's constant for a hop of LL, of which polling
     /// takes about 100. 132 SMs at 1.98 GHz, 3350 GB/s (H100 data sheet).
     pub fn dgx_h100() -> Topology {
-        let gpu = Gpu { clock_ghz: 1.98, sms: 132, memory_gbps: 3350.0, ..Gpu::A100 };
+        let gpu = GpuSpec { clock_ghz: 1.98, sms: 132, memory_gbps: 3350.0, ..GpuSpec::A100 };
         Topology { name: "dgx-h100".into(), gpu, wires: Wires::nvswitch(450.0) }
     }
 
     /// As [`Topology::dgx_h100`] with 4800 GB/s of memory (H200 data sheet).
     pub fn hgx_h200() -> Topology {
         let h100 = Topology::dgx_h100();
-        Topology { name: "hgx-h200".into(), gpu: Gpu { memory_gbps: 4800.0, ..h100.gpu }, ..h100 }
+        Topology { name: "hgx-h200".into(), gpu: GpuSpec { memory_gbps: 4800.0, ..h100.gpu }, ..h100 }
     }
 
     /// A100 SXM on NVSwitches: NVLink 3 has 300 GB/s a direction. 108 SMs at 1.41 GHz, 2039 GB/s (A100 data sheet).
     pub fn dgx_a100() -> Topology {
-        Topology { name: "dgx-a100".into(), gpu: Gpu::A100, wires: Wires::nvswitch(300.0) }
+        Topology { name: "dgx-a100".into(), gpu: GpuSpec::A100, wires: Wires::nvswitch(300.0) }
     }
 
     /// The same GPUs on PCIe 4.0 x16: 16 GT/s over 16 lanes with 128 of 130 bits, 31.5 GB/s a direction, and 24 bytes
@@ -107,17 +107,17 @@ impl Topology {
             shared_gbps: None,
             packet_bytes: 24,
         };
-        Topology { name: "pcie".into(), gpu: Gpu::A100, wires }
+        Topology { name: "pcie".into(), gpu: GpuSpec::A100, wires }
     }
 
-    /// What a copy of whole lines from GPU to GPU can reach, in GB/s: beta.
+    /// The highest rate of a copy of whole lines from GPU to GPU, in GB/s (beta).
     pub fn payload_gbps(&self) -> f64 {
         let Wires { link_gbps, port_gbps, packet_bytes, .. } = self.wires;
         let line = f64::from(LINE as u32);
         link_gbps.min(port_gbps) * line / (line + f64::from(packet_bytes))
     }
 
-    /// What is wrong with it: a rate that is not positive, or a time that is no time.
+    /// Returns what is wrong with the topology: a rate that is not positive, or an impossible time.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let Topology { gpu, wires, .. } = self;
         let positive = |rate: f64| rate.is_finite() && rate > 0.0;
@@ -139,8 +139,8 @@ impl Topology {
     }
 }
 
-impl Gpu {
-    const A100: Gpu = Gpu {
+impl GpuSpec {
+    const A100: GpuSpec = GpuSpec {
         clock_ghz: 1.41,
         sms: 108,
         issue: 4,
@@ -165,7 +165,7 @@ impl Wires {
 /// Bytes of a line: packets do not cross them.
 pub(crate) const LINE: u64 = 128;
 
-/// Of nanoseconds.
+/// Converts nanoseconds.
 pub(crate) fn picoseconds(nanoseconds: f64) -> Picoseconds {
     (nanoseconds * 1000.0).round() as Picoseconds
 }

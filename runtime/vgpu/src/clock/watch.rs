@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 /// The visits of a warp, or of the warps of a block together: the n-th visit of one is the n-th of all.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct LabelVisits {
     at: Option<u32>,
     /// Visits of each label.
     counts: FxHashMap<u32, u32>,
@@ -14,7 +14,7 @@ pub(super) struct Watch {
     visits: FxHashMap<(u32, u32), (Picoseconds, Picoseconds)>,
 }
 
-impl Watch {
+impl LabelVisits {
     /// The warp is at a line; those without a label belong to the visit before.
     pub(super) fn visit(&mut self, label: Option<u32>, now: Picoseconds) {
         let Some(label) = label else { return };
@@ -37,13 +37,13 @@ impl Watch {
     }
 
     /// Ends the last visit.
-    pub(super) fn finish(&mut self, now: Picoseconds) -> &Watch {
+    pub(super) fn finish(&mut self, now: Picoseconds) -> &LabelVisits {
         self.leave(now);
         self
     }
 
     /// Adds another warp's visits: the block is where its last warp is.
-    pub(super) fn join(&mut self, other: &Watch) {
+    pub(super) fn join(&mut self, other: &LabelVisits) {
         for (key, &(from, to)) in &other.visits {
             let visit = self.visits.entry(*key).or_insert((from, to));
             *visit = (visit.0.max(from), visit.1.max(to));

@@ -4,13 +4,13 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use crate::arithmetic::types::Ty;
-use crate::isa::{Access, AtomOp};
-use crate::memory::{Bytes, Reason, after, before};
-use crate::registers::{ALL, Bank, LANES, Lane, Lanes, Reg, Regs, lanes};
+use crate::isa::{AtomOp, MemoryAccess};
+use crate::memory::{MemoryBytes, Reason, after, before};
+use crate::registers::{ALL, Bank, LANES, LaneValue, Lanes, Reg, Regs, lanes};
 
 /// A lane whose access failed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct LaneFailure {
     pub(crate) lane: usize,
     pub(crate) reason: Reason,
 }
@@ -31,7 +31,7 @@ pub(crate) fn lanes_inside(addresses: &Lanes<u64>, mask: u32, base: u64, len: u6
 
 /// The first lane of `mask` whose address is no multiple of `bytes`.
 #[inline(always)]
-pub(crate) fn misaligned(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> Option<Failure> {
+pub(crate) fn misaligned(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> Option<LaneFailure> {
     let mut bits = 0;
     for i in 0..LANES {
         bits |= addresses[i] & (bytes - 1);
@@ -41,10 +41,10 @@ pub(crate) fn misaligned(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> Optio
     }
     lanes(mask)
         .find(|&lane| addresses[lane] & (bytes - 1) != 0)
-        .map(|lane| Failure { lane, reason: Reason::Misaligned })
+        .map(|lane| LaneFailure { lane, reason: Reason::Misaligned })
 }
 
-/// Whether all lanes are active and access one run of bytes, lane by lane.
+/// Returns true if all lanes are active and access one run of bytes, lane by lane.
 #[inline(always)]
 pub(crate) fn contiguous(addresses: &Lanes<u64>, mask: u32, bytes: u64) -> bool {
     if mask != ALL {
@@ -90,32 +90,32 @@ const LANE_WORDS: usize = 4;
 
 /// Lanes that access some bytes: they lie inside them and are aligned.
 #[derive(Clone, Copy)]
-pub(crate) struct Served<'r> {
-    pub(crate) bytes: &'r Bytes,
+pub(crate) struct ServedLanes<'r> {
+    pub(crate) bytes: &'r MemoryBytes,
     /// Address of the first word.
     pub(crate) origin: u64,
     pub(crate) addresses: &'r Lanes<u64>,
     pub(crate) mask: u32,
-    /// Whether they are [`contiguous`].
+    /// The lanes are [`contiguous`].
     pub(crate) run: bool,
 }
 
-/// Loads lanes.
+/// Loads the elements of all lanes.
 #[inline(always)]
 pub(crate) fn load(
-    access: &Access,
-    served: Served<'_>,
+    access: &MemoryAccess,
+    served: ServedLanes<'_>,
     regs: &mut Regs,
     dst: &[Reg; 8],
-) -> Result<(), Failure> {
-    let Served { bytes, origin, addresses, mask, run } = served;
+) -> Result<(), LaneFailure> {
+    let ServedLanes { bytes, origin, addresses, mask, run } = served;
     let size = access.bytes();
     if !bytes.complete() {
         let at = |lane: usize| (addresses[lane] - origin) as usize;
         if !run || bytes.any_unwritten(at(0), LANES * size as usize) {
             let unwritten = |&lane: &usize| bytes.any_unwritten(at(lane), size as usize);
             if let Some(lane) = lanes(mask).find(unwritten) {
-                return Err(Failure { lane, reason: Reason::Unwritten });
+                return Err(LaneFailure { lane, reason: Reason::Unwritten });
             }
         }
     }
@@ -160,8 +160,8 @@ pub(crate) fn load(
 
 /// Each lane's words are read once, then its elements are taken out of them.
 #[inline(always)]
-fn load_lanes<E: Elem<R>, R: Lane>(served: Served<'_>, count: u8, regs: &mut Regs, dst: &[Reg; 8]) {
-    let Served { bytes, origin, addresses, mask, .. } = served;
+fn load_lanes<E: Elem<R>, R: LaneValue>(served: ServedLanes<'_>, count: u8, regs: &mut Regs, dst: &[Reg; 8]) {
+    let ServedLanes { bytes, origin, addresses, mask, .. } = served;
     let count = usize::from(count);
     let needed = (count * E::BYTES).div_ceil(8);
     let out = R::bank_mut(regs);
@@ -180,8 +180,8 @@ fn load_lanes<E: Elem<R>, R: Lane>(served: Served<'_>, count: u8, regs: &mut Reg
 
 /// All lanes, from a run of bytes that begins with a word.
 #[inline(always)]
-fn load_run<E: Elem<R>, R: Lane, const N: usize, const WORDS: usize>(
-    bytes: &Bytes,
+fn load_run<E: Elem<R>, R: LaneValue, const N: usize, const WORDS: usize>(
+    bytes: &MemoryBytes,
     at: u64,
     regs: &mut Regs,
     dst: &[Reg; 8],
@@ -200,10 +200,10 @@ fn load_run<E: Elem<R>, R: Lane, const N: usize, const WORDS: usize>(
     }
 }
 
-/// Stores lanes. Where lanes meet, the highest wins. Returns whether any byte changed.
+/// Stores the elements of all lanes; where lanes meet, the highest wins. Returns true if any byte changed.
 #[inline(always)]
-pub(crate) fn store(access: &Access, served: Served<'_>, regs: &Regs, src: &[Reg; 8]) -> bool {
-    let Served { bytes, origin, addresses, mask, run } = served;
+pub(crate) fn store(access: &MemoryAccess, served: ServedLanes<'_>, regs: &Regs, src: &[Reg; 8]) -> bool {
+    let ServedLanes { bytes, origin, addresses, mask, run } = served;
     before(access.order);
     let size = access.bytes();
     let mut changed = false;
@@ -248,13 +248,13 @@ fn keep(bytes: usize) -> u64 {
 
 /// Elements are put together to words, those of neighbours in one word too, and each word is stored once.
 #[inline(always)]
-fn store_lanes<R: Lane, const BYTES: usize>(
-    served: Served<'_>,
+fn store_lanes<R: LaneValue, const BYTES: usize>(
+    served: ServedLanes<'_>,
     count: u8,
     regs: &Regs,
     src: &[Reg; 8],
 ) -> bool {
-    let Served { bytes, origin, addresses, mask, .. } = served;
+    let ServedLanes { bytes, origin, addresses, mask, .. } = served;
     let mut changed = false;
     let (mut word, mut value, mut filled) = (usize::MAX, 0, 0);
     for lane in lanes(mask) {
@@ -280,8 +280,8 @@ fn store_lanes<R: Lane, const BYTES: usize>(
 
 /// All lanes, into a run of bytes that begins with a word.
 #[inline(always)]
-fn store_run<R: Lane, const BYTES: usize, const N: usize>(
-    bytes: &Bytes,
+fn store_run<R: LaneValue, const BYTES: usize, const N: usize>(
+    bytes: &MemoryBytes,
     at: u64,
     regs: &Regs,
     src: &[Reg; 8],
@@ -301,11 +301,11 @@ fn store_run<R: Lane, const BYTES: usize, const N: usize>(
     changed != 0
 }
 
-/// One lane's read-modify-write at an offset; returns the old value and whether the memory changed.
+/// One lane's read-modify-write at an offset; returns the old value, and true if the memory changed.
 pub(crate) fn atomic(
     op: AtomOp,
-    access: &Access,
-    bytes: &Bytes,
+    access: &MemoryAccess,
+    bytes: &MemoryBytes,
     at: usize,
     [b, c]: [u64; 2],
 ) -> Result<(u64, bool), Reason> {
@@ -331,8 +331,8 @@ pub(crate) fn atomic(
 /// returns the old value and whether the memory changed. Such exchanges exclude each other, but not other stores by
 /// other threads of the host.
 pub(crate) fn atomic_wide(
-    access: &Access,
-    bytes: &Bytes,
+    access: &MemoryAccess,
+    bytes: &MemoryBytes,
     at: usize,
     expected: Option<[u64; 2]>,
     new: [u64; 2],

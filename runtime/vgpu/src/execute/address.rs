@@ -1,10 +1,10 @@
 //! Addresses of memory instructions, and the faults of accesses.
 
-use crate::execute::access::Failure;
-use crate::execute::context::{Context, Position};
+use crate::execute::access::LaneFailure;
+use crate::execute::context::{StepContext, WarpPosition};
 use crate::fault::{AccessKind, BadAccess, Fault, Space};
 use crate::isa::{Address, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SHIFT};
-use crate::memory::{Bytes, Reason};
+use crate::memory::{MemoryBytes, Reason};
 use crate::registers::{LANES, Lanes, Regs};
 
 /// The addresses of all lanes.
@@ -29,11 +29,11 @@ pub(crate) fn addresses(regs: &Regs, address: Address) -> Lanes<u64> {
 /// The fault of an access of some bytes at an address of a space.
 #[cold]
 pub(crate) fn access_fault(
-    cx: &Context<'_>,
-    at: Position<'_>,
+    cx: &StepContext<'_>,
+    at: WarpPosition<'_>,
     (space, address, bytes): (Space, u64, u64),
     kind: AccessKind,
-    failure: Failure,
+    failure: LaneFailure,
 ) -> Fault {
     let space = if matches!(space, Space::Generic | Space::Const) { Space::Global } else { space };
     let near = if space == Space::Global { cx.memory.near(address) } else { None };
@@ -43,7 +43,7 @@ pub(crate) fn access_fault(
 
 /// The offset in the block's shared memory of an address that must lie there.
 pub(crate) fn shared_offset(
-    shared: &Bytes,
+    shared: &MemoryBytes,
     space: Space,
     address: u64,
     bytes: u64,

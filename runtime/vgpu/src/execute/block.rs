@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::execute::copy_queue::Copies;
+use crate::execute::copy_queue::BlockCopies;
 use crate::execute::mbarrier_state::Mbarriers;
 use crate::isa::{Barrier, BarrierMode};
-use crate::memory::Bytes;
+use crate::memory::MemoryBytes;
 use crate::observe::BlockInfo;
 use crate::registers::{NO_REG, Reg, Regs};
 
@@ -14,7 +14,7 @@ pub(crate) const BARRIERS: usize = 16;
 
 /// Splits that wait at a barrier.
 #[derive(Clone, Copy, Debug)]
-struct Waiter {
+struct BarrierWaiter {
     warp: u32,
     lanes: u32,
     mode: BarrierMode,
@@ -28,7 +28,7 @@ pub(crate) struct BarrierState {
     pub(crate) arrived: u32,
     popc: u32,
     all: bool,
-    waiters: Vec<Waiter>,
+    waiters: Vec<BarrierWaiter>,
 }
 
 /// A completed barrier, for one warp.
@@ -64,28 +64,28 @@ pub(crate) struct Refused {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Block {
+pub(crate) struct ResidentBlock {
     pub(crate) info: BlockInfo,
     /// Number of the module in its worker.
     pub(crate) module_number: usize,
-    pub(crate) shared: Bytes,
+    pub(crate) shared: MemoryBytes,
     pub(crate) static_shared: u32,
     /// Bytes that the activations of a warp may take.
     pub(crate) warp_bytes: u64,
     /// Kernel parameters.
-    pub(crate) params: Bytes,
+    pub(crate) params: MemoryBytes,
     /// Addresses of the module's variables on this rank.
     pub(crate) variables: Arc<[u64]>,
     pub(crate) barriers: Vec<BarrierState>,
     pub(crate) wakes: Vec<Wake>,
     pub(crate) mbarriers: Mbarriers,
-    pub(crate) copies: Copies,
+    pub(crate) copies: BlockCopies,
     pub(crate) live_warps: u32,
     /// Threads that have exited.
     pub(crate) exited: u32,
 }
 
-impl Block {
+impl ResidentBlock {
     /// `threads` more have come to barrier `id`; `true` if that completes it.
     pub(crate) fn arrive(
         &mut self,
@@ -112,7 +112,7 @@ impl Block {
             state.all &= votes == lanes;
         }
         if barrier.mode != BarrierMode::Arrive {
-            state.waiters.push(Waiter { warp, lanes, mode: barrier.mode, d: barrier.d });
+            state.waiters.push(BarrierWaiter { warp, lanes, mode: barrier.mode, d: barrier.d });
         }
         if state.arrived < state.expected {
             return Ok(false);

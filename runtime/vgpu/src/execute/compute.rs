@@ -4,20 +4,20 @@ use crate::arithmetic::tables::{bfi, lop3};
 use crate::arithmetic::types::Ty;
 use crate::execute::context::pred;
 use crate::execute::{carry, convert};
-use crate::isa::{Cmp, Op};
-use crate::registers::{ALL, Bank, LANES, Lane, Lanes, NO_REG, Reg, Regs, lanes};
+use crate::isa::{Cmp, PtxOp};
+use crate::registers::{ALL, Bank, LANES, LaneValue, Lanes, NO_REG, Reg, Regs, lanes};
 
 /// Executes an instruction for the lanes of `active`; `false` if it works on more than registers.
 #[inline(always)]
-pub(crate) fn compute(op: &Op, regs: &mut Regs, active: u32) -> bool {
+pub(crate) fn compute(op: &PtxOp, regs: &mut Regs, active: u32) -> bool {
     match *op {
-        Op::Unary(kind, ops) => kind.exec(regs, ops, active),
-        Op::Binary(kind, ops) => kind.exec(regs, ops, active),
-        Op::Ternary(kind, ops) => kind.exec(regs, ops, active),
-        Op::Lop3(ops, table) => regs.map3(ops, active, |a, b, c| lop3(a, b, c, table)),
-        Op::Bfi { wide: false, ops } => bit_field::<u32>(regs, ops, active, 32),
-        Op::Bfi { wide: true, ops } => bit_field::<u64>(regs, ops, active, 64),
-        Op::Setp { cmp, ty, d, q, a, b, logic } => {
+        PtxOp::Unary(kind, ops) => kind.exec(regs, ops, active),
+        PtxOp::Binary(kind, ops) => kind.exec(regs, ops, active),
+        PtxOp::Ternary(kind, ops) => kind.exec(regs, ops, active),
+        PtxOp::Lop3(ops, table) => regs.map3(ops, active, |a, b, c| lop3(a, b, c, table)),
+        PtxOp::Bfi { wide: false, ops } => bit_field::<u32>(regs, ops, active, 32),
+        PtxOp::Bfi { wide: true, ops } => bit_field::<u64>(regs, ops, active, 64),
+        PtxOp::Setp { cmp, ty, d, q, a, b, logic } => {
             let holds = compare(regs, cmp, ty, a, b);
             let (yes, no) = match logic {
                 Some((logic, c)) => {
@@ -31,7 +31,7 @@ pub(crate) fn compute(op: &Op, regs: &mut Regs, active: u32) -> bool {
                 regs.put_pred(q, active, no);
             }
         }
-        Op::Selp { bank, d, a, b, p } => {
+        PtxOp::Selp { bank, d, a, b, p } => {
             let p = pred(regs, p);
             match bank {
                 Bank::B16 => regs.select::<u16>([d, a, b], p, active),
@@ -39,38 +39,38 @@ pub(crate) fn compute(op: &Op, regs: &mut Regs, active: u32) -> bool {
                 Bank::B64 => regs.select::<u64>([d, a, b], p, active),
             }
         }
-        Op::PredLogic(logic, d, a, b) => {
+        PtxOp::PredLogic(logic, d, a, b) => {
             let value = logic.apply(pred(regs, a), pred(regs, b));
             regs.put_pred(d, active, value);
         }
-        Op::PredMov(d, a) => {
+        PtxOp::PredMov(d, a) => {
             let value = pred(regs, a);
             regs.put_pred(d, active, value);
         }
-        Op::PredConst(d, value) => regs.put_pred(d, active, if value { ALL } else { 0 }),
-        Op::ActiveMask(d) => regs.put(d, active, &[active; LANES]),
-        Op::Convert(ref c, d, a) => {
+        PtxOp::PredConst(d, value) => regs.put_pred(d, active, if value { ALL } else { 0 }),
+        PtxOp::ActiveMask(d) => regs.put(d, active, &[active; LANES]),
+        PtxOp::Convert(ref c, d, a) => {
             for lane in lanes(active) {
                 let value = convert::convert(c, regs.read(c.from_bank, a, lane));
                 regs.write(c.to_bank, d, lane, value);
             }
         }
-        Op::ConvertPair(ref c, d, high, low) => {
+        PtxOp::ConvertPair(ref c, d, high, low) => {
             lanes(active).for_each(|l| convert::convert_pair(c, regs, [d, high, low], l));
         }
-        Op::ConvertEach(ref c, d, a) => {
+        PtxOp::ConvertEach(ref c, d, a) => {
             lanes(active).for_each(|l| convert::convert_each(c, regs, [d, a], l));
         }
-        Op::Float(ref op, ops) => op.exec(regs, ops, active),
-        Op::Carry(ref c, ops) => carry::exec(c, regs, ops, active),
-        Op::Test { kind, wide, d, a } => carry::test(kind, wide, regs, [d, a], active),
+        PtxOp::Float(ref op, ops) => op.exec(regs, ops, active),
+        PtxOp::Carry(ref c, ops) => carry::exec(c, regs, ops, active),
+        PtxOp::Test { kind, wide, d, a } => carry::test(kind, wide, regs, [d, a], active),
         _ => return false,
     }
     true
 }
 
 /// `bfi`: the low bits of `a` replace those of `b`, as many as `l` says, from position `p` on.
-fn bit_field<T: Lane>(regs: &mut Regs, [d, a, b, p, l]: [Reg; 5], mask: u32, width: u32) {
+fn bit_field<T: LaneValue>(regs: &mut Regs, [d, a, b, p, l]: [Reg; 5], mask: u32, width: u32) {
     let mut out = [T::default(); LANES];
     for (i, out) in out.iter_mut().enumerate() {
         let (a, b) = (regs.get::<T>(a)[i].bits(), regs.get::<T>(b)[i].bits());
@@ -99,7 +99,7 @@ fn compare(regs: &Regs, cmp: Cmp, ty: Ty, a: Reg, b: Reg) -> u32 {
 }
 
 #[inline(always)]
-fn compare_as<T: Lane, V: PartialOrd + Copy>(
+fn compare_as<T: LaneValue, V: PartialOrd + Copy>(
     regs: &Regs,
     cmp: Cmp,
     a: Reg,
@@ -128,7 +128,7 @@ fn compare_as<T: Lane, V: PartialOrd + Copy>(
 }
 
 #[inline(always)]
-fn holds<T: Lane>(x: &Lanes<T>, y: &Lanes<T>, f: impl Fn(T, T) -> bool) -> u32 {
+fn holds<T: LaneValue>(x: &Lanes<T>, y: &Lanes<T>, f: impl Fn(T, T) -> bool) -> u32 {
     let mut bits = 0;
     for i in 0..LANES {
         bits |= u32::from(f(x[i], y[i])) << i;

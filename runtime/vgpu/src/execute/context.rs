@@ -1,52 +1,55 @@
-//! What warps execute with: the machine around them, and the instruction that they are at.
+//! The machine around a warp that executes, and the instruction that it is at.
 
-use crate::execute::block::Block;
+use crate::execute::block::ResidentBlock;
 use crate::execute::counts::{PublishedCounts, Tally};
-use crate::fault::{Fault, Place};
-use crate::front::module::Module;
-use crate::isa::{Function, PredOperand};
-use crate::memory::Memory;
-use crate::observe::{Event, Observer, Site};
+use crate::fault::{Fault, FaultPlace};
+use crate::front::module::PtxModule;
+use crate::isa::{PredOperand, PtxFunction};
+use crate::memory::MachineMemory;
+use crate::observe::{Observer, WarpEvent, WarpSite};
 use crate::registers::{NO_REG, Regs};
 
 /// The instruction that a warp is at.
 #[derive(Clone, Copy)]
-pub(crate) struct Position<'f> {
-    pub(crate) function: &'f Function,
+pub(crate) struct WarpPosition<'f> {
+    pub(crate) function: &'f PtxFunction,
     pub(crate) pc: u32,
     /// Number of the warp in its block.
     pub(crate) warp: u32,
 }
 
 /// Everything that a slice of a warp may touch besides the warp.
-pub(crate) struct Context<'m> {
-    pub(crate) module: &'m Module,
-    pub(crate) memory: &'m Memory,
+pub(crate) struct StepContext<'m> {
+    pub(crate) module: &'m PtxModule,
+    pub(crate) memory: &'m MachineMemory,
     pub(crate) tally: &'m mut Tally,
     pub(crate) counts: &'m PublishedCounts,
     /// Number of the worker.
     pub(crate) worker: usize,
     pub(crate) observer: Option<&'m mut dyn Observer>,
-    pub(crate) block: &'m mut Block,
+    pub(crate) block: &'m mut ResidentBlock,
     /// The hang detection looks at backward branches.
     pub(crate) suspect: bool,
     /// The observer has a clock, which is asked before every instruction.
     pub(crate) timed: bool,
-    /// Number of the chain of calls of the activation that runs (see [`Site::chain`]).
+    /// Number of the chain of calls of the activation that runs (see [`WarpSite::chain`]).
     pub(crate) chain: u32,
 }
 
-impl Context<'_> {
-    pub(crate) fn site<'e>(&'e self, at: Position<'e>) -> Site<'e> {
-        let Position { function, pc, warp } = at;
-        Site { memory: self.memory, block: &self.block.info, warp, function, pc, chain: self.chain }
+impl StepContext<'_> {
+    pub(crate) fn site<'e>(&'e self, at: WarpPosition<'e>) -> WarpSite<'e> {
+        let WarpPosition { function, pc, warp } = at;
+        WarpSite { memory: self.memory, block: &self.block.info, warp, function, pc, chain: self.chain }
     }
 
     /// The site of an instruction, and the observer if there is one.
-    pub(crate) fn observed<'e>(&'e mut self, at: Position<'e>) -> Option<(&'e mut dyn Observer, Site<'e>)> {
-        let Position { function, pc, warp } = at;
+    pub(crate) fn observed<'e>(
+        &'e mut self,
+        at: WarpPosition<'e>,
+    ) -> Option<(&'e mut dyn Observer, WarpSite<'e>)> {
+        let WarpPosition { function, pc, warp } = at;
         let site =
-            Site { memory: self.memory, block: &self.block.info, warp, function, pc, chain: self.chain };
+            WarpSite { memory: self.memory, block: &self.block.info, warp, function, pc, chain: self.chain };
         match &mut self.observer {
             Some(observer) => Some((&mut **observer, site)),
             None => None,
@@ -55,14 +58,14 @@ impl Context<'_> {
 
     /// Tells the observer, if there is one, what lanes of a warp do.
     #[inline(always)]
-    pub(crate) fn event(&mut self, at: Position<'_>, event: Event) -> Result<(), Fault> {
+    pub(crate) fn event(&mut self, at: WarpPosition<'_>, event: WarpEvent) -> Result<(), Fault> {
         match self.observed(at) {
             Some((observer, site)) => observer.event(site, event),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn place(&self, at: Position<'_>, lane: usize) -> Place {
+    pub(crate) fn place(&self, at: WarpPosition<'_>, lane: usize) -> FaultPlace {
         self.site(at).place(lane)
     }
 

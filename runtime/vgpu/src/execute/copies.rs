@@ -3,25 +3,32 @@
 //! on old or on new data, now this, now that. In a run with a clock, a copy happens at once, and the clock holds who waits
 //! for it until it would be there.
 
-use crate::execute::access::Failure;
+use crate::execute::access::LaneFailure;
 use crate::execute::address::{access_fault, addresses, shared_offset};
-use crate::execute::block::Block;
-use crate::execute::context::{Context, Position, pred};
-use crate::execute::copy_queue::{Item, Range, Work};
+use crate::execute::block::ResidentBlock;
+use crate::execute::context::{StepContext, WarpPosition, pred};
+use crate::execute::copy_queue::{CopyItem, CopyRange, CopyWork};
 use crate::execute::counts::Tally;
 use crate::execute::mbarrier::misuse;
 use crate::execute::mbarrier_state::Misuse;
 use crate::fault::{AccessKind, BadAccess, Fault, Space};
 use crate::isa::{Address, Async, AsyncCopy};
-use crate::memory::{Bytes, Memory, Reason};
-use crate::observe::Event;
+use crate::memory::{MachineMemory, MemoryBytes, Reason};
+use crate::observe::WarpEvent;
 use crate::random::Random;
 use crate::registers::{LANES, NO_REG, Reg, Regs, lanes};
 
 /// Of this many turns a copy moves on in one.
 const SLOWNESS: u64 = 4;
 
-fn bad(memory: &Memory, item: &Item, kind: AccessKind, range: Range, bytes: u64, reason: Reason) -> Fault {
+fn bad(
+    memory: &MachineMemory,
+    item: &CopyItem,
+    kind: AccessKind,
+    range: CopyRange,
+    bytes: u64,
+    reason: Reason,
+) -> Fault {
     let near = if range.space == Space::Global { memory.near(range.at) } else { None };
     let place = Some(item.place.clone());
     reason.fault(BadAccess { place, kind, space: range.space, address: range.at, bytes, near })
@@ -29,8 +36,8 @@ fn bad(memory: &Memory, item: &Item, kind: AccessKind, range: Range, bytes: u64,
 
 /// Lets copies of the block move on by chance.
 pub(crate) fn progress(
-    block: &mut Block,
-    memory: &Memory,
+    block: &mut ResidentBlock,
+    memory: &MachineMemory,
     tally: &mut Tally,
     random: &mut Random,
 ) -> Result<(), Fault> {
@@ -46,8 +53,12 @@ pub(crate) fn progress(
 }
 
 /// The block has ended: what it copies to global memory arrives there, and nothing else may be left.
-pub(crate) fn finish(block: &mut Block, memory: &Memory, tally: &mut Tally) -> Result<(), Fault> {
-    let unread = |item: &&Item| item.bulk && matches!(item.work, Work::Copy { data: None, .. });
+pub(crate) fn finish(
+    block: &mut ResidentBlock,
+    memory: &MachineMemory,
+    tally: &mut Tally,
+) -> Result<(), Fault> {
+    let unread = |item: &&CopyItem| item.bulk && matches!(item.work, CopyWork::Copy { data: None, .. });
     if let Some(item) = block.copies.items.iter().find(unread) {
         let reason = "its block has ended before it has read all bytes, as nobody waited for it";
         return Err(Fault::Copy { place: Box::new(item.place.clone()), reason });
@@ -56,7 +67,7 @@ pub(crate) fn finish(block: &mut Block, memory: &Memory, tally: &mut Tally) -> R
 }
 
 /// Makes all copies of the block happen.
-fn complete(block: &mut Block, memory: &Memory, tally: &mut Tally) -> Result<(), Fault> {
+fn complete(block: &mut ResidentBlock, memory: &MachineMemory, tally: &mut Tally) -> Result<(), Fault> {
     while !block.copies.items.is_empty() {
         if step(block, memory, tally, 0)? {
             block.copies.items.remove(0);
@@ -66,7 +77,12 @@ fn complete(block: &mut Block, memory: &Memory, tally: &mut Tally) -> Result<(),
 }
 
 /// Does the next part of a copy; says whether it is complete.
-fn step(block: &mut Block, memory: &Memory, tally: &mut Tally, number: usize) -> Result<bool, Fault> {
+fn step(
+    block: &mut ResidentBlock,
+    memory: &MachineMemory,
+    tally: &mut Tally,
+    number: usize,
+) -> Result<bool, Fault> {
     let (before, rest) = block.copies.items.split_at(number);
     let item = &rest[0];
     let (thread, rank) = (item.thread, block.info.rank);
@@ -78,16 +94,16 @@ fn step(block: &mut Block, memory: &Memory, tally: &mut Tally, number: usize) ->
         value: m.1,
     };
     match &item.work {
-        Work::Arrive { mbarrier } => {
-            let earlier = |other: &Item| {
-                other.thread == thread && !other.bulk && matches!(other.work, Work::Copy { .. })
+        CopyWork::Arrive { mbarrier } => {
+            let earlier = |other: &CopyItem| {
+                other.thread == thread && !other.bulk && matches!(other.work, CopyWork::Copy { .. })
             };
             if before.iter().any(earlier) {
                 return Ok(false);
             }
             block.mbarriers.arrive(&block.shared, *mbarrier, 1, false).map_err(|m| told(m, *mbarrier))?;
         }
-        &Work::Copy { from, size, read, data: None, .. } => {
+        &CopyWork::Copy { from, size, read, data: None, .. } => {
             let mut bytes = vec![0; size as usize];
             if read > 0 {
                 let (source, offset, owner) = locate(memory, block, from, read).map_err(|reason| {
@@ -102,13 +118,13 @@ fn step(block: &mut Block, memory: &Memory, tally: &mut Tally, number: usize) ->
                     tally.link(rank, owner).copied(AccessKind::Load, read);
                 }
             }
-            if let Work::Copy { data, .. } = &mut block.copies.items[number].work {
+            if let CopyWork::Copy { data, .. } = &mut block.copies.items[number].work {
                 *data = Some(bytes);
             }
             tally.epoch += 1;
             return Ok(false);
         }
-        &Work::Copy { to, size, data: Some(ref bytes), mbarrier, .. } => {
+        &CopyWork::Copy { to, size, data: Some(ref bytes), mbarrier, .. } => {
             let (target, offset, owner) = locate(memory, block, to, size)
                 .map_err(|reason| bad(memory, item, AccessKind::Store, to, size, reason))?;
             target.copy_from(offset, bytes);
@@ -130,11 +146,11 @@ fn step(block: &mut Block, memory: &Memory, tally: &mut Tally, number: usize) ->
 
 /// The bytes that a range lies in, its offset in them, and the rank that owns them.
 fn locate<'r>(
-    memory: &'r Memory,
-    block: &'r Block,
-    range: Range,
+    memory: &'r MachineMemory,
+    block: &'r ResidentBlock,
+    range: CopyRange,
     bytes: u64,
-) -> Result<(&'r Bytes, usize, Option<usize>), Reason> {
+) -> Result<(&'r MemoryBytes, usize, Option<usize>), Reason> {
     if range.space == Space::Shared {
         return Ok((&block.shared, range.at as usize, None));
     }
@@ -146,7 +162,7 @@ fn locate<'r>(
 /// A lane that executes an instruction.
 #[derive(Clone, Copy)]
 struct Executing<'i> {
-    at: Position<'i>,
+    at: WarpPosition<'i>,
     lane: usize,
     regs: &'i Regs,
 }
@@ -164,8 +180,8 @@ impl Executing<'_> {
 
 /// Executes the instruction lane by lane.
 pub(crate) fn execute(
-    cx: &mut Context<'_>,
-    at: Position<'_>,
+    cx: &mut StepContext<'_>,
+    at: WarpPosition<'_>,
     what: &Async,
     mask: u32,
     regs: &Regs,
@@ -187,7 +203,7 @@ pub(crate) fn execute(
 }
 
 /// Begins a copy.
-fn begin(cx: &mut Context<'_>, by: Executing<'_>, copy: &AsyncCopy) -> Result<Event, Fault> {
+fn begin(cx: &mut StepContext<'_>, by: Executing<'_>, copy: &AsyncCopy) -> Result<WarpEvent, Fault> {
     let AsyncCopy { bulk, to, from, size, read, ignore, mbarrier } = *copy;
     let size = by.word(size);
     let ignored = ignore.reg != NO_REG && pred(by.regs, ignore) >> by.lane & 1 != 0;
@@ -212,39 +228,39 @@ fn begin(cx: &mut Context<'_>, by: Executing<'_>, copy: &AsyncCopy) -> Result<Ev
     let mbarrier = mbarrier.map(|place| mbarrier_at(cx, by, place)).transpose()?;
     let phase = mbarrier.map(|at| (at, cx.block.mbarriers.phase(at)));
     if size > 0 {
-        let work = Work::Copy { to, from, size, read, data: None, mbarrier };
+        let work = CopyWork::Copy { to, from, size, read, data: None, mbarrier };
         let place = cx.place(by.at, by.lane);
-        cx.block.copies.items.push(Item { thread: by.thread(), bulk, group: None, work, place });
+        cx.block.copies.items.push(CopyItem { thread: by.thread(), bulk, group: None, work, place });
     }
     let (from, to) = ((from.space, from.at), (to.space, to.at));
-    Ok(Event::Copy { lane: by.lane as u32, bulk, from, to, read, bytes: size, mbarrier: phase })
+    Ok(WarpEvent::Copy { lane: by.lane as u32, bulk, from, to, read, bytes: size, mbarrier: phase })
 }
 
 /// Makes a group of the thread's copies so far.
-fn commit(cx: &mut Context<'_>, by: Executing<'_>, bulk: bool) -> Event {
+fn commit(cx: &mut StepContext<'_>, by: Executing<'_>, bulk: bool) -> WarpEvent {
     let thread = by.thread();
     let copies = &mut cx.block.copies;
     let group = copies.groups.entry((thread, bulk)).or_default();
     let number = *group;
     *group += 1;
-    let mine = |item: &&mut Item| item.thread == thread && item.bulk == bulk && item.group.is_none();
+    let mine = |item: &&mut CopyItem| item.thread == thread && item.bulk == bulk && item.group.is_none();
     // A copy that an mbarrier is told of belongs to no group.
     for item in copies.items.iter_mut().filter(mine) {
-        if matches!(item.work, Work::Copy { mbarrier: None, .. }) {
+        if matches!(item.work, CopyWork::Copy { mbarrier: None, .. }) {
             item.group = Some(number);
         }
     }
-    Event::CopyCommit { lane: by.lane as u32, bulk }
+    WarpEvent::CopyCommit { lane: by.lane as u32, bulk }
 }
 
 /// Makes the copies that the thread waits for happen, or their reads.
 fn wait(
-    cx: &mut Context<'_>,
+    cx: &mut StepContext<'_>,
     by: Executing<'_>,
     bulk: bool,
     read: bool,
     pending: u64,
-) -> Result<Event, Fault> {
+) -> Result<WarpEvent, Fault> {
     let thread = by.thread();
     let made = cx.block.copies.groups.get(&(thread, bulk)).copied().unwrap_or(0);
     let limit = made.saturating_sub(pending);
@@ -252,23 +268,23 @@ fn wait(
     while at < cx.block.copies.items.len() {
         let item = &cx.block.copies.items[at];
         let due = item.thread == thread && item.bulk == bulk && item.group.is_some_and(|g| g < limit);
-        let unread = matches!(item.work, Work::Copy { data: None, .. });
+        let unread = matches!(item.work, CopyWork::Copy { data: None, .. });
         if !due || read && !unread {
             at += 1;
         } else if step(cx.block, cx.memory, cx.tally, at)? {
             cx.block.copies.items.remove(at);
         }
     }
-    Ok(Event::CopyWait { lane: by.lane as u32, bulk, read, groups: limit })
+    Ok(WarpEvent::CopyWait { lane: by.lane as u32, bulk, read, groups: limit })
 }
 
 /// Arrives at an mbarrier once the thread's earlier copies are complete.
 fn arrive(
-    cx: &mut Context<'_>,
+    cx: &mut StepContext<'_>,
     by: Executing<'_>,
     mbarrier: (Space, Address),
     counted: bool,
-) -> Result<Event, Fault> {
+) -> Result<WarpEvent, Fault> {
     let address = mbarrier_at(cx, by, mbarrier)?;
     if !counted {
         let block = &mut *cx.block;
@@ -276,25 +292,25 @@ fn arrive(
         expected.map_err(|m| misuse(cx, by.at, by.lane, address, m))?;
     }
     let place = cx.place(by.at, by.lane);
-    let work = Work::Arrive { mbarrier: address };
-    cx.block.copies.items.push(Item { thread: by.thread(), bulk: false, group: None, work, place });
+    let work = CopyWork::Arrive { mbarrier: address };
+    cx.block.copies.items.push(CopyItem { thread: by.thread(), bulk: false, group: None, work, place });
     let phase = cx.block.mbarriers.phase(address);
-    Ok(Event::MbarrierArrive { lane: by.lane as u32, address, phase, copies: true })
+    Ok(WarpEvent::MbarrierArrive { lane: by.lane as u32, address, phase, copies: true })
 }
 
 /// Checks one side of a copy.
 fn range(
-    cx: &Context<'_>,
+    cx: &StepContext<'_>,
     by: Executing<'_>,
     (space, address): (Space, Address),
     (kind, bytes, align): (AccessKind, u64, u64),
-) -> Result<Range, Fault> {
+) -> Result<CopyRange, Fault> {
     let lane = by.lane;
     let at = addresses(by.regs, address)[lane];
-    let fail = |reason| access_fault(cx, by.at, (space, at, bytes), kind, Failure { lane, reason });
+    let fail = |reason| access_fault(cx, by.at, (space, at, bytes), kind, LaneFailure { lane, reason });
     if space == Space::Shared {
         let at = shared_offset(&cx.block.shared, space, at, bytes, align).map_err(fail)?;
-        return Ok(Range { space, at });
+        return Ok(CopyRange { space, at });
     }
     if !at.is_multiple_of(align.max(1)) {
         return Err(fail(Reason::Misaligned));
@@ -305,18 +321,19 @@ fn range(
             return Err(fail(Reason::ReadOnly));
         }
     }
-    Ok(Range { space: Space::Global, at })
+    Ok(CopyRange { space: Space::Global, at })
 }
 
 /// The offset of the mbarrier that must be at an address.
 fn mbarrier_at(
-    cx: &mut Context<'_>,
+    cx: &mut StepContext<'_>,
     by: Executing<'_>,
     (space, address): (Space, Address),
 ) -> Result<u64, Fault> {
     let lane = by.lane;
     let at = addresses(by.regs, address)[lane];
-    let fail = |reason| access_fault(cx, by.at, (space, at, 8), AccessKind::Atomic, Failure { lane, reason });
+    let fail =
+        |reason| access_fault(cx, by.at, (space, at, 8), AccessKind::Atomic, LaneFailure { lane, reason });
     let at = shared_offset(&cx.block.shared, space, at, 8, 8).map_err(fail)?;
     let block = &mut *cx.block;
     block.mbarriers.check(&block.shared, at).map_err(|m| misuse(cx, by.at, lane, at, m))?;

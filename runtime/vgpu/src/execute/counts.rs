@@ -1,14 +1,14 @@
-//! What one worker counts while its warps run.
+//! Counts of a run: instructions, accesses over links, waits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::fault::AccessKind;
-use crate::isa::{Access, Class, Order};
+use crate::isa::{InstructionClass, MemoryAccess, MemoryOrder};
 
 /// Widths of accesses: 1, 2, 4, 8, 16 and 32 bytes.
 pub(crate) const WIDTHS: usize = 6;
 
-/// What went over the link from one rank to the memory of another (or its own).
+/// The accesses of one rank to the memory of another (or its own).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
     /// Scalar or vector loads, one for each lane.
@@ -30,9 +30,9 @@ pub(crate) struct LinkCounts([[[u64; WIDTHS]; 2]; 3]);
 
 impl LinkCounts {
     #[inline(always)]
-    pub(crate) fn add(&mut self, kind: AccessKind, access: &Access, lanes: u64) {
+    pub(crate) fn add(&mut self, kind: AccessKind, access: &MemoryAccess, lanes: u64) {
         let width = access.bytes().trailing_zeros() as usize % 8;
-        let strong = usize::from(access.order != Order::Weak || kind == AccessKind::Atomic);
+        let strong = usize::from(access.order != MemoryOrder::Weak || kind == AccessKind::Atomic);
         if let Some(count) = self.0[kind as usize][strong].get_mut(width) {
             *count += lanes;
         }
@@ -77,7 +77,7 @@ impl From<LinkCounts> for LinkStatistics {
 /// Accesses of one kind and width over a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accesses {
-    /// What they do.
+    /// Load, store or atomic.
     pub kind: AccessKind,
     /// Flags and packets rather than data: accesses that take part in synchronization (`.relaxed`, `.acquire`,
     /// `.release`, `.volatile`), and every atomic.
@@ -116,14 +116,14 @@ pub struct ClassCount {
     pub lanes: u64,
 }
 
-/// What threads did to wait for each other.
+/// The ways in which threads waited for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Barriers of blocks that were completed.
     pub barriers: u64,
     /// Strong loads from memory of ranks, one for each lane.
     pub polls: u64,
-    /// Those that gave a lane what its last one gave, at the same instruction and address.
+    /// Polls that gave a lane the same value as its last one, at the same instruction and address.
     pub empty_polls: u64,
 }
 
@@ -139,12 +139,12 @@ impl std::ops::AddAssign for Waits {
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Tally {
-    /// Counts every change of a value in memory, of any kind, and whatever else can end a wait.
+    /// Changes of values in memory, and everything else that can end a wait.
     pub(crate) epoch: u64,
     /// First watched address that was written since the last look.
     pub(crate) watch_hit: Option<u64>,
-    pub(crate) classes: [ClassCount; Class::COUNT],
-    /// Turns that every live warp had.
+    pub(crate) classes: [ClassCount; InstructionClass::COUNT],
+    /// Rounds, in each of which every live warp has a turn.
     pub(crate) rounds: u64,
     pub(crate) waits: Waits,
     /// By accessing rank and accessed one.
@@ -187,18 +187,18 @@ impl Tally {
 /// Written by one worker, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Published {
+struct WorkerCounts {
     epoch: AtomicU64,
     instructions: AtomicU64,
 }
 
 /// The counts of all workers, as far as they have published them.
 #[derive(Debug)]
-pub(crate) struct PublishedCounts(Vec<Published>);
+pub(crate) struct PublishedCounts(Vec<WorkerCounts>);
 
 impl PublishedCounts {
     pub(crate) fn new<'t>(tallies: impl Iterator<Item = &'t Tally>) -> PublishedCounts {
-        let published = |t: &Tally| Published { epoch: t.epoch.into(), ..Published::default() };
+        let published = |t: &Tally| WorkerCounts { epoch: t.epoch.into(), ..WorkerCounts::default() };
         PublishedCounts(tallies.map(published).collect())
     }
 
@@ -211,7 +211,7 @@ impl PublishedCounts {
         self.0.iter().map(|published| published.epoch.load(Ordering::Acquire)).sum()
     }
 
-    /// Whether there is one worker only.
+    /// Returns true if there is only one worker.
     #[inline]
     pub(crate) fn alone(&self) -> bool {
         self.0.len() == 1
@@ -224,7 +224,7 @@ impl PublishedCounts {
     }
 
     /// The sum over all workers but one.
-    fn others(&self, worker: usize, count: impl Fn(&Published) -> u64) -> u64 {
+    fn others(&self, worker: usize, count: impl Fn(&WorkerCounts) -> u64) -> u64 {
         let (before, from) = self.0.split_at(worker);
         before.iter().chain(&from[1..]).map(count).sum()
     }

@@ -2,24 +2,25 @@
 
 use crate::arithmetic::types::Ty;
 use crate::execute::access::{
-    Failure, Served, atomic, atomic_wide, contiguous, lanes_inside, load, misaligned, store,
+    LaneFailure, ServedLanes, atomic, atomic_wide, contiguous, lanes_inside, load, misaligned, store,
 };
 use crate::execute::address::{access_fault, addresses, resolve_space};
-use crate::execute::block::Block;
-use crate::execute::context::{Context, Position};
+use crate::execute::block::ResidentBlock;
+use crate::execute::context::{StepContext, WarpPosition};
 use crate::execute::multimem;
-use crate::execute::repetition::{Poll, Read, Watcher};
+use crate::execute::repetition::{Poll, RepetitionWatcher, WatchedRead};
 use crate::fault::{AccessKind, Fault, Space};
 use crate::isa::{
-    Access, Address, AtomOp, AtomVector, FRAME_PARAMS, Multimem, MultimemKind, Op, Order, WINDOW_SHIFT,
+    Address, AtomOp, AtomVector, FRAME_PARAMS, MemoryAccess, MemoryOrder, Multimem, MultimemKind, PtxOp,
+    WINDOW_SHIFT,
 };
-use crate::memory::{AllocationId, Bytes, Member, Memory, Reason};
-use crate::observe::{Site, Touch};
+use crate::memory::{AllocationId, MachineMemory, Member, MemoryBytes, Reason};
+use crate::observe::{MemoryTouch, WarpSite};
 use crate::registers::{ALL, LANES, Lanes, NO_REG, Reg, Regs, lanes};
 
-/// What a memory instruction does with registers.
+/// The registers of a memory instruction.
 #[derive(Clone, Copy)]
-enum What<'i> {
+enum AccessOperands<'i> {
     Load(&'i [Reg; 8]),
     Store(&'i [Reg; 8]),
     /// The destination may be `NO_REG`; operands b and c.
@@ -27,19 +28,19 @@ enum What<'i> {
     AtomicVector(&'i AtomVector),
 }
 
-impl What<'_> {
+impl AccessOperands<'_> {
     fn kind(&self) -> AccessKind {
         match self {
-            What::Load(_) => AccessKind::Load,
-            What::Store(_) => AccessKind::Store,
-            What::Atomic(..) | What::AtomicVector(_) => AccessKind::Atomic,
+            AccessOperands::Load(_) => AccessKind::Load,
+            AccessOperands::Store(_) => AccessKind::Store,
+            AccessOperands::Atomic(..) | AccessOperands::AtomicVector(_) => AccessKind::Atomic,
         }
     }
 }
 
 /// Bytes that some lanes fall into, and the address of their first word.
-struct Part<'r> {
-    bytes: &'r Bytes,
+struct ReachedBytes<'r> {
+    bytes: &'r MemoryBytes,
     origin: u64,
     mask: u32,
     /// For memory of ranks.
@@ -48,27 +49,27 @@ struct Part<'r> {
 
 /// The memory of one activation of a warp.
 #[derive(Clone, Copy)]
-pub(crate) struct Own<'r> {
-    pub(crate) local: &'r [Bytes],
+pub(crate) struct WarpMemory<'r> {
+    pub(crate) local: &'r [MemoryBytes],
     /// As of the activation.
-    pub(crate) params: &'r Bytes,
+    pub(crate) params: &'r MemoryBytes,
     pub(crate) param_bytes: usize,
-    /// Where its local memory begins.
+    /// First address of its local memory.
     pub(crate) local_base: u64,
 }
 
 /// An instruction of a warp beyond its registers.
-pub(crate) struct Step<'p, 'm> {
-    pub(crate) cx: &'p mut Context<'m>,
-    pub(crate) own: Own<'p>,
-    pub(crate) watcher: &'p mut Watcher,
-    pub(crate) at: Position<'p>,
+pub(crate) struct WarpStep<'p, 'm> {
+    pub(crate) cx: &'p mut StepContext<'m>,
+    pub(crate) own: WarpMemory<'p>,
+    pub(crate) watcher: &'p mut RepetitionWatcher,
+    pub(crate) at: WarpPosition<'p>,
     /// Number of the function in its module.
     pub(crate) number: u32,
 }
 
-impl Step<'_, '_> {
-    fn note_read(&mut self, access: &Access, at: &Lanes<u64>, active: u32) {
+impl WarpStep<'_, '_> {
+    fn note_read(&mut self, access: &MemoryAccess, at: &Lanes<u64>, active: u32) {
         if matches!(access.space, Space::Global | Space::Shared | Space::Generic) {
             let lane = active.trailing_zeros();
             let (mut space, mut address) = (access.space, at[lane as usize]);
@@ -77,11 +78,11 @@ impl Step<'_, '_> {
                 address &= (1 << WINDOW_SHIFT) - 1;
             }
             let (function, pc, bytes) = (self.number, self.at.pc, access.bytes());
-            self.watcher.note(Read { function, pc, lane, space, address, bytes });
+            self.watcher.note(WatchedRead { function, pc, lane, space, address, bytes });
         }
     }
 
-    /// What a waiting `multimem.ld_reduce` reads, of the first rank.
+    /// Notes the address that a waiting `multimem.ld_reduce` reads on its first rank.
     fn note_multimem(&mut self, m: &Multimem, mask: u32, regs: &Regs) {
         let lane = mask.trailing_zeros();
         let at = addresses(regs, m.address)[lane as usize];
@@ -89,17 +90,17 @@ impl Step<'_, '_> {
         let members = self.cx.memory.members(at, bytes).map(|(members, _)| members).unwrap_or_default();
         if let Some(&Member { address, .. }) = members.first() {
             let (function, pc) = (self.number, self.at.pc);
-            self.watcher.note(Read { function, pc, lane, space: Space::Global, address, bytes });
+            self.watcher.note(WatchedRead { function, pc, lane, space: Space::Global, address, bytes });
         }
     }
 
     #[cold]
     fn failed(
         &self,
-        access: &Access,
+        access: &MemoryAccess,
         kind: AccessKind,
         space: Space,
-        failure: Failure,
+        failure: LaneFailure,
         address: u64,
     ) -> Fault {
         access_fault(self.cx, self.at, (space, address, access.bytes()), kind, failure)
@@ -107,19 +108,23 @@ impl Step<'_, '_> {
 
     /// Executes a load, store or atomic, or a `multimem` instruction.
     #[inline(always)]
-    pub(crate) fn access(&mut self, op: &Op, mask: u32, regs: &mut Regs) -> Result<(), Fault> {
+    pub(crate) fn access(&mut self, op: &PtxOp, mask: u32, regs: &mut Regs) -> Result<(), Fault> {
         let function = self.at.function;
         match op {
-            Op::Load(access, address, to) => self.execute(access, *address, mask, regs, What::Load(to)),
-            Op::Store(access, address, from) => self.execute(access, *address, mask, regs, What::Store(from)),
-            Op::Atom(op, access, address, d, bc) => {
-                self.execute(access, *address, mask, regs, What::Atomic(*op, *d, *bc))
+            PtxOp::Load(access, address, to) => {
+                self.execute(access, *address, mask, regs, AccessOperands::Load(to))
             }
-            Op::AtomVector(n) => {
+            PtxOp::Store(access, address, from) => {
+                self.execute(access, *address, mask, regs, AccessOperands::Store(from))
+            }
+            PtxOp::Atom(op, access, address, d, bc) => {
+                self.execute(access, *address, mask, regs, AccessOperands::Atomic(*op, *d, *bc))
+            }
+            PtxOp::AtomVector(n) => {
                 let atom = &function.atoms[*n as usize];
-                self.execute(&atom.access, atom.address, mask, regs, What::AtomicVector(atom))
+                self.execute(&atom.access, atom.address, mask, regs, AccessOperands::AtomicVector(atom))
             }
-            Op::Multimem(n) => {
+            PtxOp::Multimem(n) => {
                 let m = &function.multimems[*n as usize];
                 if self.cx.suspect && m.kind == MultimemKind::LoadReduce {
                     self.note_multimem(m, mask, regs);
@@ -133,11 +138,11 @@ impl Step<'_, '_> {
     /// Executes the instruction for the lanes of `mask`, split by the memory that their addresses fall into.
     fn execute(
         &mut self,
-        access: &Access,
+        access: &MemoryAccess,
         address: Address,
         mask: u32,
         regs: &mut Regs,
-        what: What<'_>,
+        what: AccessOperands<'_>,
     ) -> Result<(), Fault> {
         let at = &addresses(regs, address);
         let kind = what.kind();
@@ -176,23 +181,23 @@ impl Step<'_, '_> {
     #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
     fn serve(
         &mut self,
-        access: &Access,
+        access: &MemoryAccess,
         space: Space,
         window: u64,
         at: &Lanes<u64>,
         mask: u32,
         run: bool,
         regs: &mut Regs,
-        what: What<'_>,
+        what: AccessOperands<'_>,
     ) -> Result<u32, Fault> {
         let (kind, size) = (what.kind(), access.bytes());
-        let Context { memory, tally, block, observer, chain, .. } = &mut *self.cx;
+        let StepContext { memory, tally, block, observer, chain, .. } = &mut *self.cx;
         let (memory, block) = (*memory, &**block);
         let reached = match run {
             true => reach_run(memory, block, space, window, kind, at[0], size),
             false => reach(memory, block, self.own, space, window, kind, at, mask, size),
         };
-        let Part { bytes, origin, mut mask, allocation } = match reached {
+        let ReachedBytes { bytes, origin, mut mask, allocation } = match reached {
             Ok(part) => part,
             Err(_) if run => return Ok(0),
             Err(failure) => {
@@ -204,14 +209,14 @@ impl Step<'_, '_> {
             mask = 1 << mask.trailing_zeros();
         }
         let mut observed = observer.as_deref_mut().filter(|_| !matches!(space, Space::Local | Space::Param));
-        let Position { function, pc, warp } = self.at;
-        let site = Site { memory, block: &block.info, warp, function, pc, chain: *chain };
+        let WarpPosition { function, pc, warp } = self.at;
+        let site = WarpSite { memory, block: &block.info, warp, function, pc, chain: *chain };
         let seen_space = if space == Space::Shared { Space::Shared } else { Space::Global };
-        let touched = |f: &mut dyn FnMut(&Touch<'_>) -> Result<(), Fault>| {
+        let touched = |f: &mut dyn FnMut(&MemoryTouch<'_>) -> Result<(), Fault>| {
             let addresses = &std::array::from_fn(|lane| at[lane].wrapping_sub(window));
             let origin = origin.wrapping_sub(window);
             let way = None;
-            f(&Touch {
+            f(&MemoryTouch {
                 site,
                 kind,
                 access,
@@ -227,19 +232,19 @@ impl Step<'_, '_> {
         if let Some(observer) = &mut observed {
             touched(&mut |touch| observer.touch(touch))?;
         }
-        let served = Served { bytes, origin, addresses: at, mask, run };
+        let served = ServedLanes { bytes, origin, addresses: at, mask, run };
         let changed = match what {
-            What::Load(to) => load(access, served, regs, to).map(|()| false),
-            What::Store(from) => Ok(store(access, served, regs, from)),
-            What::Atomic(op, d, bc) => atomic_lanes(op, access, served, regs, d, bc),
-            What::AtomicVector(atom) => atomic_elements(atom, bytes, origin, at, mask, regs),
+            AccessOperands::Load(to) => load(access, served, regs, to).map(|()| false),
+            AccessOperands::Store(from) => Ok(store(access, served, regs, from)),
+            AccessOperands::Atomic(op, d, bc) => atomic_lanes(op, access, served, regs, d, bc),
+            AccessOperands::AtomicVector(atom) => atomic_elements(atom, bytes, origin, at, mask, regs),
         };
         if let (Some(observer), Ok(_)) = (observed, &changed) {
             let to = match &what {
-                What::Load(to) => &to[..access.count.into()],
-                What::Atomic(_, d, _) => std::slice::from_ref(d),
-                What::AtomicVector(atom) => &atom.d,
-                What::Store(_) => &[],
+                AccessOperands::Load(to) => &to[..access.count.into()],
+                AccessOperands::Atomic(_, d, _) => std::slice::from_ref(d),
+                AccessOperands::AtomicVector(atom) => &atom.d,
+                AccessOperands::Store(_) => &[],
             };
             touched(&mut |touch| {
                 // A wait that was given an old value is not at its end.
@@ -254,8 +259,8 @@ impl Step<'_, '_> {
             }
         }
         if let Some((rank, _)) = allocation {
-            if let What::Load(dst) = what
-                && access.order != Order::Weak
+            if let AccessOperands::Load(dst) = what
+                && access.order != MemoryOrder::Weak
             {
                 self.poll(access, at, mask, regs, dst);
             }
@@ -266,7 +271,7 @@ impl Step<'_, '_> {
 
     /// Counts polls: loads that may be waiting for a value.
     #[cold]
-    fn poll(&mut self, access: &Access, at: &Lanes<u64>, mask: u32, regs: &Regs, dst: &[Reg; 8]) {
+    fn poll(&mut self, access: &MemoryAccess, at: &Lanes<u64>, mask: u32, regs: &Regs, dst: &[Reg; 8]) {
         let (function, pc) = (self.number, self.at.pc);
         let waits = &mut self.cx.tally.waits;
         for lane in lanes(mask) {
@@ -282,7 +287,7 @@ impl Step<'_, '_> {
 
     /// Counts what went to memory of a rank, and looks whether it is watched.
     #[inline(always)]
-    fn count(&mut self, kind: AccessKind, access: &Access, at: &Lanes<u64>, mask: u32, rank: usize) {
+    fn count(&mut self, kind: AccessKind, access: &MemoryAccess, at: &Lanes<u64>, mask: u32, rank: usize) {
         let link = self.cx.tally.link(self.cx.block.info.rank, rank);
         link.add(kind, access, mask.count_ones().into());
         if kind != AccessKind::Load && !self.cx.memory.watched.is_empty() && self.cx.tally.watch_hit.is_none()
@@ -297,16 +302,16 @@ impl Step<'_, '_> {
 /// The bytes that all lanes fall into, whose run begins at `first`; an error if they do not, or not all so simply.
 #[inline(always)]
 fn reach_run<'r>(
-    memory: &'r Memory,
-    block: &'r Block,
+    memory: &'r MachineMemory,
+    block: &'r ResidentBlock,
     space: Space,
     window: u64,
     kind: AccessKind,
     first: u64,
     size: u64,
-) -> Result<Part<'r>, Failure> {
+) -> Result<ReachedBytes<'r>, LaneFailure> {
     let whole = LANES as u64 * size;
-    let refused = |reason| Failure { lane: 0, reason };
+    let refused = |reason| LaneFailure { lane: 0, reason };
     match space {
         Space::Global | Space::Const | Space::Generic => {
             let id = memory.resolve(first, whole).map_err(refused)?;
@@ -314,7 +319,7 @@ fn reach_run<'r>(
             if kind != AccessKind::Load && found.read_only {
                 return Err(refused(Reason::ReadOnly));
             }
-            Ok(Part {
+            Ok(ReachedBytes {
                 bytes: &found.bytes,
                 origin: found.bytes.origin(found.base),
                 mask: ALL,
@@ -325,7 +330,7 @@ fn reach_run<'r>(
             if first.wrapping_sub(window) > block.shared.len() as u64 - whole {
                 return Err(refused(Reason::OutOfBounds));
             }
-            Ok(Part { bytes: &block.shared, origin: window, mask: ALL, allocation: None })
+            Ok(ReachedBytes { bytes: &block.shared, origin: window, mask: ALL, allocation: None })
         }
         _ => Err(refused(Reason::OutOfBounds)),
     }
@@ -334,16 +339,16 @@ fn reach_run<'r>(
 /// Atomics on vectors, element by element, and on 128 bits.
 fn atomic_elements(
     atom: &AtomVector,
-    bytes: &Bytes,
+    bytes: &MemoryBytes,
     origin: u64,
     at: &Lanes<u64>,
     mask: u32,
     regs: &mut Regs,
-) -> Result<bool, Failure> {
+) -> Result<bool, LaneFailure> {
     let AtomVector { op, ref access, d, b, c, .. } = *atom;
     let mut changed = false;
     for lane in lanes(mask) {
-        let fail = |reason| Failure { lane, reason };
+        let fail = |reason| LaneFailure { lane, reason };
         let offset = (at[lane] - origin) as usize;
         if access.ty == Ty::B128 {
             let pair = |r: [Reg; 8]| [regs.r64[r[0] as usize][lane], regs.r64[r[1] as usize][lane]];
@@ -375,35 +380,35 @@ fn atomic_elements(
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the operands of one instruction")]
 fn reach<'r>(
-    memory: &'r Memory,
-    block: &'r Block,
-    own: Own<'r>,
+    memory: &'r MachineMemory,
+    block: &'r ResidentBlock,
+    own: WarpMemory<'r>,
     space: Space,
     window: u64,
     kind: AccessKind,
     at: &Lanes<u64>,
     mask: u32,
     size: u64,
-) -> Result<Part<'r>, Failure> {
+) -> Result<ReachedBytes<'r>, LaneFailure> {
     let lane = mask.trailing_zeros() as usize;
-    let all = |bytes: &'r Bytes, mask: u32| {
+    let all = |bytes: &'r MemoryBytes, mask: u32| {
         let inside = lanes_inside(at, mask, window, bytes.len() as u64, size);
         if inside == mask {
-            Ok(Part { bytes, origin: window, mask, allocation: None })
+            Ok(ReachedBytes { bytes, origin: window, mask, allocation: None })
         } else {
             let lane = (mask & !inside).trailing_zeros() as usize;
-            Err(Failure { lane, reason: Reason::OutOfBounds })
+            Err(LaneFailure { lane, reason: Reason::OutOfBounds })
         }
     };
     match space {
         Space::Global | Space::Const | Space::Generic => {
-            let id = memory.resolve(at[lane], size).map_err(|reason| Failure { lane, reason })?;
+            let id = memory.resolve(at[lane], size).map_err(|reason| LaneFailure { lane, reason })?;
             let found = memory.get(id);
             if kind != AccessKind::Load && found.read_only {
-                return Err(Failure { lane, reason: Reason::ReadOnly });
+                return Err(LaneFailure { lane, reason: Reason::ReadOnly });
             }
             let mask = lanes_inside(at, mask, found.base, found.len, size);
-            Ok(Part {
+            Ok(ReachedBytes {
                 bytes: &found.bytes,
                 origin: found.bytes.origin(found.base),
                 mask,
@@ -415,34 +420,34 @@ fn reach<'r>(
         Space::Local => all(&own.local[lane], 1 << lane),
         Space::Param if at[lane] - window < FRAME_PARAMS => match kind {
             AccessKind::Load => all(&block.params, mask),
-            _ => Err(Failure { lane, reason: Reason::ReadOnly }),
+            _ => Err(LaneFailure { lane, reason: Reason::ReadOnly }),
         },
         Space::Param => {
             let first = window + FRAME_PARAMS;
             let inside = lanes_inside(at, 1 << lane, first, own.param_bytes as u64, size);
             if inside == 0 {
-                return Err(Failure { lane, reason: Reason::OutOfBounds });
+                return Err(LaneFailure { lane, reason: Reason::OutOfBounds });
             }
             let origin = first - (lane * (own.params.len() / LANES)) as u64;
-            Ok(Part { bytes: own.params, origin, mask: inside, allocation: None })
+            Ok(ReachedBytes { bytes: own.params, origin, mask: inside, allocation: None })
         }
     }
 }
 
 fn atomic_lanes(
     op: AtomOp,
-    access: &Access,
-    served: Served<'_>,
+    access: &MemoryAccess,
+    served: ServedLanes<'_>,
     regs: &mut Regs,
     d: Reg,
     [b, c]: [Reg; 2],
-) -> Result<bool, Failure> {
+) -> Result<bool, LaneFailure> {
     let mut changed = false;
     for lane in lanes(served.mask) {
         let operand = |r: Reg| if r == NO_REG { 0 } else { regs.read(access.bank, r, lane) };
         let offset = (served.addresses[lane] - served.origin) as usize;
         let (old, new) = atomic(op, access, served.bytes, offset, [operand(b), operand(c)])
-            .map_err(|reason| Failure { lane, reason })?;
+            .map_err(|reason| LaneFailure { lane, reason })?;
         changed |= new;
         if d != NO_REG {
             regs.write(access.bank, d, lane, old);

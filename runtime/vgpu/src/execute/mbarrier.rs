@@ -1,36 +1,42 @@
 //! Instructions on mbarriers.
 
-use crate::execute::access::Failure;
+use crate::execute::access::LaneFailure;
 use crate::execute::address::{access_fault, addresses, shared_offset};
-use crate::execute::context::{Context, Position};
+use crate::execute::context::{StepContext, WarpPosition};
 use crate::execute::mbarrier_state::Misuse;
-use crate::execute::repetition::{Read, Watcher};
+use crate::execute::repetition::{RepetitionWatcher, WatchedRead};
 use crate::fault::{AccessKind, Fault, Space};
 use crate::isa::{Mbarrier, MbarrierKind, PENDING_BITS};
 use crate::memory::Reason;
-use crate::observe::Event;
+use crate::observe::WarpEvent;
 use crate::registers::{Bank, NO_REG, Regs, lanes};
 
-pub(crate) fn misuse(cx: &Context<'_>, at: Position<'_>, lane: usize, address: u64, m: Misuse) -> Fault {
+pub(crate) fn misuse(
+    cx: &StepContext<'_>,
+    at: WarpPosition<'_>,
+    lane: usize,
+    address: u64,
+    m: Misuse,
+) -> Fault {
     Fault::Mbarrier { place: Box::new(cx.place(at, lane)), address, reason: m.0, value: m.1 }
 }
 
 /// Executes the instruction lane by lane.
 pub(crate) fn execute(
-    cx: &mut Context<'_>,
-    at: Position<'_>,
+    cx: &mut StepContext<'_>,
+    at: WarpPosition<'_>,
     number: u32,
     m: &Mbarrier,
     mask: u32,
     regs: &mut Regs,
-    watcher: &mut Watcher,
+    watcher: &mut RepetitionWatcher,
 ) -> Result<(), Fault> {
     let to = addresses(regs, m.address);
     for lane in lanes(mask) {
         let kind =
             if matches!(m.kind, MbarrierKind::Wait { .. }) { AccessKind::Load } else { AccessKind::Atomic };
-        let bad = |cx: &Context<'_>, reason: Reason| {
-            access_fault(cx, at, (m.space, to[lane], 8), kind, Failure { lane, reason })
+        let bad = |cx: &StepContext<'_>, reason: Reason| {
+            access_fault(cx, at, (m.space, to[lane], 8), kind, LaneFailure { lane, reason })
         };
         let found = shared_offset(&cx.block.shared, m.space, to[lane], 8, 8);
         let offset = found.map_err(|reason| bad(cx, reason))?;
@@ -53,7 +59,7 @@ pub(crate) fn execute(
                 let count = if expect { 1 } else { operand };
                 first.and_then(|()| mbarriers.arrive(shared, offset, count, drop)).and_then(
                     |(state, completes)| {
-                        event = Some(Event::MbarrierArrive {
+                        event = Some(WarpEvent::MbarrierArrive {
                             lane: lane as u32,
                             address: offset,
                             phase,
@@ -81,7 +87,7 @@ pub(crate) fn execute(
                         phase < state.phase
                     };
                     let phase = if parity { state.phase } else { (token >> PENDING_BITS) + 1 };
-                    let found = Event::MbarrierOver { lane: lane as u32, address: offset, phase };
+                    let found = WarpEvent::MbarrierOver { lane: lane as u32, address: offset, phase };
                     event = over.then_some(found);
                     wide = Some(u64::from(over));
                     Ok(())
@@ -93,7 +99,14 @@ pub(crate) fn execute(
             regs.put_pred(m.d, 1 << lane, if wide == Some(1) { u32::MAX } else { 0 });
             if cx.suspect {
                 let (lane, space) = (lane as u32, Space::Shared);
-                watcher.note(Read { function: number, pc: at.pc, lane, space, address: offset, bytes: 8 });
+                watcher.note(WatchedRead {
+                    function: number,
+                    pc: at.pc,
+                    lane,
+                    space,
+                    address: offset,
+                    bytes: 8,
+                });
             }
         } else {
             cx.tally.epoch += 1;

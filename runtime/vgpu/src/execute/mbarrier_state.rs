@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::isa::PENDING_BITS;
-use crate::memory::Bytes;
+use crate::memory::MemoryBytes;
 
 /// The largest count of arrivals or bytes.
 const MAX_COUNT: i64 = (1 << 20) - 1;
@@ -16,7 +16,7 @@ const MAX_COUNT: i64 = (1 << 20) - 1;
 const PATTERN: u64 = 0x6d62_6172_7269_6572;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct State {
+pub(super) struct MbarrierState {
     pub(super) phase: u64,
     expected: i64,
     pending: i64,
@@ -26,15 +26,15 @@ pub(super) struct State {
 /// The mbarriers of a block, by their offset in shared memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mbarriers {
-    pub(super) states: FxHashMap<u64, State>,
+    pub(super) states: FxHashMap<u64, MbarrierState>,
 }
 
-/// Why an operation is refused.
+/// The reason why an operation is refused, and the value that is wrong.
 pub(crate) type Misuse = (&'static str, i64);
 
 impl Mbarriers {
     /// The state of the mbarrier that memory still holds.
-    pub(super) fn get(&mut self, shared: &Bytes, at: u64) -> Result<&mut State, Misuse> {
+    pub(super) fn get(&mut self, shared: &MemoryBytes, at: u64) -> Result<&mut MbarrierState, Misuse> {
         let intact = shared.to_vec(at as usize, 8) == (PATTERN ^ at).to_le_bytes();
         match self.states.get_mut(&at) {
             None => Err(("no mbarrier has been initialized there", 0)),
@@ -43,7 +43,7 @@ impl Mbarriers {
         }
     }
 
-    pub(super) fn init(&mut self, shared: &Bytes, at: u64, count: i64) -> Result<(), Misuse> {
+    pub(super) fn init(&mut self, shared: &MemoryBytes, at: u64, count: i64) -> Result<(), Misuse> {
         if !(1..=MAX_COUNT).contains(&count) {
             return Err(("the count must be from 1 to 2^20 - 1", count));
         }
@@ -52,12 +52,12 @@ impl Mbarriers {
         }
         shared.copy_from(at as usize, &(PATTERN ^ at).to_le_bytes());
         shared.mark_written(at as usize, 8);
-        self.states.insert(at, State { phase: 0, expected: count, pending: count, bytes: 0 });
+        self.states.insert(at, MbarrierState { phase: 0, expected: count, pending: count, bytes: 0 });
         Ok(())
     }
 
     /// Expects more bytes, or fewer.
-    pub(crate) fn expect(&mut self, shared: &Bytes, at: u64, bytes: i64) -> Result<(), Misuse> {
+    pub(crate) fn expect(&mut self, shared: &MemoryBytes, at: u64, bytes: i64) -> Result<(), Misuse> {
         let state = self.get(shared, at)?;
         let sum = state.bytes + bytes;
         if sum.abs() > MAX_COUNT {
@@ -67,16 +67,16 @@ impl Mbarriers {
         Ok(())
     }
 
-    /// Bytes have been copied; says whether that ends the phase.
-    pub(crate) fn complete(&mut self, shared: &Bytes, at: u64, bytes: i64) -> Result<bool, Misuse> {
+    /// Counts bytes that have been copied; returns true if that ends the phase.
+    pub(crate) fn complete(&mut self, shared: &MemoryBytes, at: u64, bytes: i64) -> Result<bool, Misuse> {
         self.expect(shared, at, -bytes)?;
         Ok(self.get(shared, at)?.advance())
     }
 
-    /// Arrivals; gives the state of before and whether the phase ends.
+    /// Counts arrivals; returns the state before them, and true if the phase ends.
     pub(crate) fn arrive(
         &mut self,
-        shared: &Bytes,
+        shared: &MemoryBytes,
         at: u64,
         count: i64,
         drop: bool,
@@ -96,8 +96,8 @@ impl Mbarriers {
         self.states.get(&at).map_or(0, |state| state.phase)
     }
 
-    /// One more arrival is expected in this phase.
-    pub(crate) fn expect_arrival(&mut self, shared: &Bytes, at: u64) -> Result<(), Misuse> {
+    /// Expects one more arrival in this phase.
+    pub(crate) fn expect_arrival(&mut self, shared: &MemoryBytes, at: u64) -> Result<(), Misuse> {
         let state = self.get(shared, at)?;
         if state.pending == MAX_COUNT {
             return Err(("more pending arrivals than 2^20 - 1", state.pending + 1));
@@ -106,13 +106,13 @@ impl Mbarriers {
         Ok(())
     }
 
-    /// Whether there is one to be told of copies.
-    pub(crate) fn check(&mut self, shared: &Bytes, at: u64) -> Result<(), Misuse> {
+    /// Checks that an mbarrier is there.
+    pub(crate) fn check(&mut self, shared: &MemoryBytes, at: u64) -> Result<(), Misuse> {
         self.get(shared, at).map(|_| ())
     }
 }
 
-impl State {
+impl MbarrierState {
     /// Begins the next phase if this one is over.
     fn advance(&mut self) -> bool {
         let over = self.pending == 0 && self.bytes == 0;

@@ -1,33 +1,33 @@
 //! `multimem`: one address stands for the same bytes of several ranks' allocations. Values are combined in the order
 //! of the ranks.
 
-use crate::arithmetic::float::{Format, Round, format, narrow};
+use crate::arithmetic::float::{FloatFormat, Round, format, narrow};
 use crate::arithmetic::float_ops;
 use crate::arithmetic::float_ops::{FloatKind, FloatOp};
 use crate::arithmetic::types::Ty;
-use crate::execute::access::{self, Failure, atomic, lanes_inside, misaligned};
+use crate::execute::access::{self, LaneFailure, atomic, lanes_inside, misaligned};
 use crate::execute::address::{access_fault, addresses};
-use crate::execute::context::{Context, Position};
+use crate::execute::context::{StepContext, WarpPosition};
 use crate::fault::{AccessKind, Fault, Space};
-use crate::isa::{Access, AtomOp, Multimem, MultimemKind};
+use crate::isa::{AtomOp, MemoryAccess, Multimem, MultimemKind};
 use crate::memory::{AllocationId, Member, Reason, after, before};
-use crate::observe::{Multicast, Touch};
+use crate::observe::{MemoryTouch, MulticastAccess};
 use crate::registers::{Bank, LANES, Lanes, Reg, Regs, lanes};
 
 /// Executes the instruction, for lanes in one range at once.
 pub(crate) fn execute(
-    cx: &mut Context<'_>,
-    at: Position<'_>,
+    cx: &mut StepContext<'_>,
+    at: WarpPosition<'_>,
     m: &Multimem,
     mask: u32,
     regs: &mut Regs,
 ) -> Result<(), Fault> {
     let to = addresses(regs, m.address);
     let (size, kind) = (m.access.bytes(), m.kind.access());
-    let fail = |cx: &Context<'_>, lane: usize, reason| {
-        access_fault(cx, at, (m.access.space, to[lane], size), kind, Failure { lane, reason })
+    let fail = |cx: &StepContext<'_>, lane: usize, reason| {
+        access_fault(cx, at, (m.access.space, to[lane], size), kind, LaneFailure { lane, reason })
     };
-    if let Some(Failure { lane, reason }) = misaligned(&to, mask, size) {
+    if let Some(LaneFailure { lane, reason }) = misaligned(&to, mask, size) {
         return Err(fail(cx, lane, reason));
     }
     let mut rest = mask;
@@ -38,12 +38,12 @@ pub(crate) fn execute(
         let group = lanes_inside(&to, rest, base, len, size);
         rest &= !group;
         let mut members = Vec::new();
-        let mut values: Vec<Vec<Value>> = Vec::new();
+        let mut values: Vec<Vec<LaneValues>> = Vec::new();
         for Member { address, way } in places {
             let addresses: Lanes<u64> =
                 std::array::from_fn(|lane| address.wrapping_add(to[lane].wrapping_sub(to[first])));
             let id = cx.memory.resolve(address, size).map_err(|reason| fail(cx, first, reason))?;
-            let part = Part { id, way, addresses: &addresses };
+            let part = RankPart { id, way, addresses: &addresses };
             match m.kind {
                 MultimemKind::LoadReduce => values.push(load(cx, at, m, &part, group)?),
                 MultimemKind::Store => store(cx, at, m, &part, group, regs)?,
@@ -67,30 +67,30 @@ pub(crate) fn execute(
             }
         }
         if let Some((observer, site)) = cx.observed(at) {
-            observer.multicast(&Multicast { site, instruction: m, mask: group, members: &members });
+            observer.multicast(&MulticastAccess { site, instruction: m, mask: group, members: &members });
         }
     }
     Ok(())
 }
 
 /// An element of each lane.
-type Value = Lanes<u64>;
+type LaneValues = Lanes<u64>;
 
 /// One rank's part of a multicast range, and where the lanes' addresses lie in it.
-struct Part<'p> {
+struct RankPart<'p> {
     id: AllocationId,
     way: u8,
     addresses: &'p Lanes<u64>,
 }
 
-/// What lanes read from one rank, by element.
+/// Loads one rank's values of all lanes, by element.
 fn load(
-    cx: &mut Context<'_>,
-    at: Position<'_>,
+    cx: &mut StepContext<'_>,
+    at: WarpPosition<'_>,
     m: &Multimem,
-    part: &Part<'_>,
+    part: &RankPart<'_>,
     mask: u32,
-) -> Result<Vec<Value>, Fault> {
+) -> Result<Vec<LaneValues>, Fault> {
     let (count, width) = (usize::from(m.access.count), m.access.ty.bytes());
     observe(cx, at, m, part, mask, None)?;
     let found = cx.memory.get(part.id);
@@ -106,7 +106,7 @@ fn load(
         if found.bytes.any_unwritten(offset, count * width) {
             let (address, reason) = (part.addresses[lane], Reason::Unwritten);
             let bytes = (m.access.space, address, m.access.bytes());
-            return Err(access_fault(cx, at, bytes, AccessKind::Load, Failure { lane, reason }));
+            return Err(access_fault(cx, at, bytes, AccessKind::Load, LaneFailure { lane, reason }));
         }
         let bytes = found.bytes.to_vec(offset, count * width);
         for e in 0..count {
@@ -124,10 +124,10 @@ fn load(
 }
 
 fn store(
-    cx: &mut Context<'_>,
-    at: Position<'_>,
+    cx: &mut StepContext<'_>,
+    at: WarpPosition<'_>,
     m: &Multimem,
-    part: &Part<'_>,
+    part: &RankPart<'_>,
     mask: u32,
     regs: &mut Regs,
 ) -> Result<(), Fault> {
@@ -144,10 +144,10 @@ fn store(
 
 /// Each lane's atomics on one rank's memory are seen by those of the next ones.
 fn modify(
-    cx: &mut Context<'_>,
-    at: Position<'_>,
+    cx: &mut StepContext<'_>,
+    at: WarpPosition<'_>,
     m: &Multimem,
-    part: &Part<'_>,
+    part: &RankPart<'_>,
     mask: u32,
     regs: &mut Regs,
 ) -> Result<(), Fault> {
@@ -160,7 +160,7 @@ fn modify(
             let b = regs.read(m.access.bank, r, lane);
             atomic(m.op, &m.access, &found.bytes, offset + i * width, [b, 0]).map_err(|reason| {
                 let bytes = (m.access.space, part.addresses[lane], m.access.bytes());
-                access_fault(cx, at, bytes, AccessKind::Atomic, Failure { lane, reason })
+                access_fault(cx, at, bytes, AccessKind::Atomic, LaneFailure { lane, reason })
             })?;
         }
         observe(cx, at, m, part, 1 << lane, Some(regs))?;
@@ -168,20 +168,20 @@ fn modify(
     Ok(())
 }
 
-/// Tells the observer of lanes' access to one rank's memory, before it and, with the registers, behind it; says whether
-/// that has replaced what was loaded, from the first register on.
+/// Tells the observer of lanes' access to one rank's memory, before it or, with the registers, after it; returns true if
+/// that has replaced loaded values, from the first register on.
 fn observe(
-    cx: &mut Context<'_>,
-    at: Position<'_>,
+    cx: &mut StepContext<'_>,
+    at: WarpPosition<'_>,
     m: &Multimem,
-    part: &Part<'_>,
+    part: &RankPart<'_>,
     mask: u32,
     done: Option<&mut Regs>,
 ) -> Result<bool, Fault> {
-    let access = Access { space: Space::Global, ..m.access };
+    let access = MemoryAccess { space: Space::Global, ..m.access };
     let found = cx.memory.get(part.id);
     let Some((observer, site)) = cx.observed(at) else { return Ok(false) };
-    let touch = Touch {
+    let touch = MemoryTouch {
         site,
         kind: m.kind.access(),
         access: &access,
@@ -228,8 +228,8 @@ fn combine(m: &Multimem, values: &[u64]) -> u64 {
 /// Combines values in a format that is as wide as theirs or wider, and rounds the result to theirs.
 fn reduce(
     op: AtomOp,
-    (element, f): (Ty, Format),
-    (sums, wide): (Ty, Format),
+    (element, f): (Ty, FloatFormat),
+    (sums, wide): (Ty, FloatFormat),
     values: impl Iterator<Item = u64>,
 ) -> u64 {
     let kind = match op {
@@ -257,7 +257,7 @@ fn reduce(
 }
 
 /// Sums of 8-bit floats do not overflow: they end at the largest finite value.
-fn saturated(value: f64, f: Format) -> u64 {
+fn saturated(value: f64, f: FloatFormat) -> u64 {
     let limit = float_ops::value(f.finite, f);
     narrow(if value.is_nan() { value } else { value.clamp(-limit, limit) }, f, Round::Nearest)
 }

@@ -1,11 +1,11 @@
 //! Everything that the next steps of a warp depend on, besides memory: activations, splits and joins.
 
-use crate::memory::Bytes;
+use crate::memory::MemoryBytes;
 use crate::registers::{Bank, Regs};
 
-/// Why a split does not run.
+/// The reason why a split does not run, or that it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum SplitState {
     Ready,
     /// Waits at `pc` until these lanes are there.
     Members(u32),
@@ -22,7 +22,7 @@ pub(crate) struct Split {
     pub(crate) pc: u32,
     pub(crate) mask: u32,
     pub(crate) join: usize,
-    pub(crate) state: State,
+    pub(crate) state: SplitState,
 }
 
 /// A place where lanes that have diverged meet again.
@@ -40,11 +40,11 @@ pub(super) struct Join {
 
 /// An activation of a function.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Frame {
+pub(crate) struct Activation {
     pub(crate) function: u32,
     pub(crate) regs: Regs,
     /// Parameters of the function and of its calls, `param_bytes` a lane, rounded up to whole words.
-    pub(crate) params: Bytes,
+    pub(crate) params: MemoryBytes,
     pub(crate) param_bytes: usize,
     pub(crate) local_base: u64,
     /// Lanes that have not returned; none if the entry is free.
@@ -52,14 +52,14 @@ pub(crate) struct Frame {
     /// Join of the caller, its frame and the number of the call.
     pub(super) call: Option<(usize, usize, u32)>,
     pub(super) depth: usize,
-    /// See [`Site::chain`](crate::observe::Site::chain).
+    /// See [`WarpSite::chain`](crate::observe::Site::chain).
     pub(crate) chain: u32,
 }
 
 /// Everything that the next steps of a warp depend on, besides memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Progress {
-    pub(crate) frames: Vec<Frame>,
+pub(crate) struct WarpProgress {
+    pub(crate) frames: Vec<Activation>,
     pub(crate) splits: Vec<Split>,
     pub(super) joins: Vec<Join>,
     pub(super) current: usize,
@@ -70,10 +70,10 @@ pub(crate) struct Progress {
 /// A register of an activation: number of the activation, bank and register.
 pub(crate) type Somewhere = (usize, (Bank, usize));
 
-impl Progress {
-    /// Whether the state is another one than `other`. What differed last time, `last`, is looked at first: loops that
-    /// count differ there again and again.
-    pub(crate) fn differs(&self, other: &Progress, last: &mut Option<Somewhere>) -> bool {
+impl WarpProgress {
+    /// Returns true if the state differs from `other`. The register that differed last time, `last`, is compared first: loops
+    /// that count differ there again and again.
+    pub(crate) fn differs(&self, other: &WarpProgress, last: &mut Option<Somewhere>) -> bool {
         if let Some((frame, register)) = *last
             && let (Some(mine), Some(others)) = (self.frames.get(frame), other.frames.get(frame))
             && mine.regs.differs_in(&others.regs, register)

@@ -9,13 +9,13 @@
 //!
 //! States are compared with Brent's cycle detection, and only while memory has not changed for several rounds.
 
-use crate::execute::progress::{Progress, Somewhere};
+use crate::execute::progress::{Somewhere, WarpProgress};
 use crate::fault::Space;
 use crate::registers::LANES;
 
 /// A read noted while a warp is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct WatchedRead {
     pub(crate) function: u32,
     pub(crate) pc: u32,
     pub(crate) lane: u32,
@@ -26,22 +26,22 @@ pub(crate) struct Read {
 
 const MAX_READS: usize = 64;
 
-/// What is known about one warp's repetition.
+/// The search for the repetition of one warp.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Watcher {
-    snapshot: Option<Box<Progress>>,
+pub(crate) struct RepetitionWatcher {
+    snapshot: Option<Box<WarpProgress>>,
     epoch: u64,
     visits: u32,
     power: u32,
     repeats: bool,
-    /// Where the state last differed from the snapshot.
+    /// The register in which the state last differed from the snapshot.
     differed: Option<Somewhere>,
-    pub(crate) reads: Vec<Read>,
-    /// What each lane polled last.
+    pub(crate) reads: Vec<WatchedRead>,
+    /// The last poll of each lane.
     polls: Vec<Option<Poll>>,
 }
 
-/// What a strong load of a lane gave.
+/// A strong load of a lane, and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Poll {
     pub(crate) function: u32,
@@ -51,9 +51,9 @@ pub(crate) struct Poll {
     pub(crate) value: u64,
 }
 
-impl Watcher {
+impl RepetitionWatcher {
     /// Notes a backward branch in a state, at a time when memory has seen `epoch` changes.
-    pub(crate) fn observe(&mut self, progress: &Progress, epoch: u64) {
+    pub(crate) fn observe(&mut self, progress: &WarpProgress, epoch: u64) {
         match &self.snapshot {
             Some(snapshot) if self.epoch == epoch => {
                 if self.repeats {
@@ -71,7 +71,7 @@ impl Watcher {
         }
     }
 
-    fn restart(&mut self, progress: &Progress, epoch: u64, power: u32) {
+    fn restart(&mut self, progress: &WarpProgress, epoch: u64, power: u32) {
         self.snapshot = Some(Box::new(progress.clone()));
         (self.epoch, self.visits, self.power, self.repeats) = (epoch, 0, power, false);
         self.reads.clear();
@@ -79,10 +79,10 @@ impl Watcher {
 
     /// Forgets everything: memory changes.
     pub(crate) fn reset(&mut self) {
-        *self = Watcher { polls: std::mem::take(&mut self.polls), ..Watcher::default() };
+        *self = RepetitionWatcher { polls: std::mem::take(&mut self.polls), ..RepetitionWatcher::default() };
     }
 
-    /// Takes note of what a lane polled; says whether it is what it polled before.
+    /// Notes a lane's poll; returns true if it equals the one before.
     pub(crate) fn poll(&mut self, lane: usize, poll: Poll) -> bool {
         if self.polls.is_empty() {
             self.polls = vec![None; LANES];
@@ -95,7 +95,7 @@ impl Watcher {
     }
 
     #[inline]
-    pub(crate) fn note(&mut self, read: Read) {
+    pub(crate) fn note(&mut self, read: WatchedRead) {
         if !self.repeats && self.reads.len() < MAX_READS && !self.reads.contains(&read) {
             self.reads.push(read);
         }

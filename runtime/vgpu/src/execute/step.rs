@@ -1,14 +1,14 @@
 //! Execution of a warp: a slice of instructions, decoded once for all lanes.
 
 use crate::execute::compute::compute;
-use crate::execute::context::{Context, Position, guard};
-use crate::execute::load_store::{Own, Step};
-use crate::execute::progress::{Split, State};
+use crate::execute::context::{StepContext, WarpPosition, guard};
+use crate::execute::load_store::{WarpMemory, WarpStep};
+use crate::execute::progress::{Split, SplitState};
 use crate::execute::warp::{MAX_DEPTH, Warp, preset_lanes};
 use crate::execute::{copies, mbarrier};
 use crate::fault::Fault;
-use crate::isa::{Clock, Function, Op};
-use crate::observe::Event;
+use crate::isa::{ClockUnit, PtxFunction, PtxOp};
+use crate::observe::WarpEvent;
 use crate::registers::{Bank, LANES, Reg, Regs, lanes};
 
 /// Why a split stopped running on.
@@ -39,7 +39,7 @@ pub(crate) enum Flow {
 
 impl Warp {
     /// Runs up to `quantum` instructions; returns how many, 0 if no lane can run.
-    pub(crate) fn run(&mut self, cx: &mut Context<'_>, quantum: u32) -> Result<u32, Fault> {
+    pub(crate) fn run(&mut self, cx: &mut StepContext<'_>, quantum: u32) -> Result<u32, Fault> {
         if !cx.block.wakes.is_empty() {
             let mut wakes = std::mem::take(&mut cx.block.wakes);
             self.wake(&mut wakes);
@@ -57,7 +57,7 @@ impl Warp {
             let split = self.progress.splits[s];
             let function = &module.functions[self.progress.frames[split.frame].function as usize];
             let mut pc = split.pc;
-            let at = Position { function, pc, warp: self.index };
+            let at = WarpPosition { function, pc, warp: self.index };
             if cx.timed && pc != self.join_pc(&split) && !self.issue(cx, at, &split) {
                 return Ok((quantum - left).max(1));
             }
@@ -66,7 +66,7 @@ impl Warp {
             let flow = self.run_split(cx, function, &mut pc, s, &mut slice)?;
             left -= before - slice;
             self.progress.splits[s].pc = pc;
-            let (inst, at) = (&function.code[pc as usize], Position { pc, ..at });
+            let (inst, at) = (&function.code[pc as usize], WarpPosition { pc, ..at });
             match flow {
                 Flow::Pause if cx.timed && left > 0 => {}
                 Flow::Pause => break,
@@ -132,7 +132,7 @@ impl Warp {
     }
 
     /// Asks the clock whether the time of a split's next instruction has come.
-    fn issue(&self, cx: &mut Context<'_>, at: Position<'_>, split: &Split) -> bool {
+    fn issue(&self, cx: &mut StepContext<'_>, at: WarpPosition<'_>, split: &Split) -> bool {
         let regs = &self.progress.frames[split.frame].regs;
         let active = guard(regs, at.function.code[at.pc as usize].guard, split.mask);
         cx.observed(at).is_none_or(|(observer, site)| observer.issue(&site, split.frame, regs, active))
@@ -147,8 +147,8 @@ impl Warp {
     /// Runs a split until its instructions are used up or something ends its run.
     fn run_split(
         &mut self,
-        cx: &mut Context<'_>,
-        function: &Function,
+        cx: &mut StepContext<'_>,
+        function: &PtxFunction,
         pc: &mut u32,
         s: usize,
         left: &mut u32,
@@ -164,8 +164,12 @@ impl Warp {
         let number = frame.function;
         cx.chain = frame.chain;
         let (regs, local_base) = (&mut frame.regs, frame.local_base);
-        let own =
-            Own { local: &local[..], params: &frame.params, param_bytes: frame.param_bytes, local_base };
+        let own = WarpMemory {
+            local: &local[..],
+            params: &frame.params,
+            param_bytes: frame.param_bytes,
+            local_base,
+        };
         let code = &function.code[..];
         loop {
             if *pc == join_pc {
@@ -185,9 +189,9 @@ impl Warp {
                 *pc += 1;
                 continue;
             }
-            let at = Position { function, pc: *pc, warp };
+            let at = WarpPosition { function, pc: *pc, warp };
             match inst.op {
-                Op::Branch(target) => {
+                PtxOp::Branch(target) => {
                     if active != mask {
                         return Ok(Flow::Branch { target, taken: active });
                     }
@@ -198,30 +202,34 @@ impl Warp {
                     }
                     continue;
                 }
-                Op::BranchIndexed(index, table) => return Ok(Flow::Indexed { index, table, active }),
-                Op::Call(number) => return Ok(Flow::Call { number, active }),
-                Op::Ret => return Ok(Flow::Ret(active)),
-                Op::Exit => return Ok(Flow::Exit(active)),
-                Op::Trap => return Ok(Flow::Trap(active)),
-                Op::Collective(..) | Op::Barrier(_) => return Ok(Flow::Sync(active)),
+                PtxOp::BranchIndexed(index, table) => return Ok(Flow::Indexed { index, table, active }),
+                PtxOp::Call(number) => return Ok(Flow::Call { number, active }),
+                PtxOp::Ret => return Ok(Flow::Ret(active)),
+                PtxOp::Exit => return Ok(Flow::Exit(active)),
+                PtxOp::Trap => return Ok(Flow::Trap(active)),
+                PtxOp::Collective(..) | PtxOp::Barrier(_) => return Ok(Flow::Sync(active)),
                 // Others run meanwhile.
-                Op::Nanosleep(_) => *left = 0,
-                Op::Load(..) | Op::Store(..) | Op::Atom(..) | Op::AtomVector(_) | Op::Multimem(_) => {
-                    Step { cx, own, watcher, at, number }.access(&inst.op, active, regs)?;
+                PtxOp::Nanosleep(_) => *left = 0,
+                PtxOp::Load(..)
+                | PtxOp::Store(..)
+                | PtxOp::Atom(..)
+                | PtxOp::AtomVector(_)
+                | PtxOp::Multimem(_) => {
+                    WarpStep { cx, own, watcher, at, number }.access(&inst.op, active, regs)?;
                     if cx.tally.watch_hit.is_some() {
                         *pc += 1;
                         return Ok(Flow::Pause);
                     }
                 }
-                ref other => Step { cx, own, watcher, at, number }.special(other, active, regs)?,
+                ref other => WarpStep { cx, own, watcher, at, number }.special(other, active, regs)?,
             }
             *pc += 1;
         }
     }
 
     /// Nothing is ready: do the lanes that wait for each other suffice, now that others may have exited?
-    fn retry_sync(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
-        let waits = |s: &&Split| matches!(s.state, State::Members(_) | State::Aligned);
+    fn retry_sync(&mut self, cx: &mut StepContext<'_>) -> Result<bool, Fault> {
+        let waits = |s: &&Split| matches!(s.state, SplitState::Members(_) | SplitState::Aligned);
         let waiting: Vec<_> = self.progress.splits.iter().filter(waits).copied().collect();
         for split in waiting {
             let needed = self.needed(&split);
@@ -237,17 +245,17 @@ impl Warp {
     }
 }
 
-impl Step<'_, '_> {
+impl WarpStep<'_, '_> {
     /// Executes an instruction that concerns neither registers alone nor the flow of control nor a value in memory.
-    fn special(&mut self, op: &Op, active: u32, regs: &mut Regs) -> Result<(), Fault> {
-        let Step { cx, own, watcher, at, number } = self;
+    fn special(&mut self, op: &PtxOp, active: u32, regs: &mut Regs) -> Result<(), Fault> {
+        let WarpStep { cx, own, watcher, at, number } = self;
         let (at, function) = (*at, at.function);
         match *op {
-            Op::Mbarrier(n) => {
+            PtxOp::Mbarrier(n) => {
                 mbarrier::execute(cx, at, *number, &function.mbarriers[n as usize], active, regs, watcher)
             }
-            Op::Async(n) => copies::execute(cx, at, &function.asyncs[n as usize], active, regs),
-            Op::ClusterRank(rank) => {
+            PtxOp::Async(n) => copies::execute(cx, at, &function.asyncs[n as usize], active, regs),
+            PtxOp::ClusterRank(rank) => {
                 let values = regs.get::<u32>(rank);
                 match lanes(active).find(|&lane| values[lane] != 0) {
                     Some(lane) => {
@@ -258,25 +266,25 @@ impl Step<'_, '_> {
                     None => Ok(()),
                 }
             }
-            Op::Clock { what, wide, d } => {
+            PtxOp::Clock { what, wide, d } => {
                 // Where there is no clock, it is the instructions of the whole machine.
                 let time = cx.observer.as_deref_mut().and_then(|observer| observer.time(what));
                 let now = time.unwrap_or_else(|| {
-                    let per = if what == Clock::Cycles { 1 } else { 2 };
+                    let per = if what == ClockUnit::Cycles { 1 } else { 2 };
                     cx.counts.instructions(cx.worker, cx.tally) * per
                 });
                 cx.tally.epoch += 1;
                 regs.put_bits(if wide { Bank::B64 } else { Bank::B32 }, d, active, &[now; LANES]);
                 Ok(())
             }
-            Op::Fence { order, scope } => {
+            PtxOp::Fence { order, scope } => {
                 if !cx.counts.alone() {
                     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 }
-                cx.event(at, Event::Fence { order, scope, mask: active })
+                cx.event(at, WarpEvent::Fence { order, scope, mask: active })
             }
-            Op::ProxyFence(kind) => cx.event(at, Event::ProxyFence { kind, mask: active }),
-            Op::Preset(bank, d, n) => {
+            PtxOp::ProxyFence(kind) => cx.event(at, WarpEvent::ProxyFence { kind, mask: active }),
+            PtxOp::Preset(bank, d, n) => {
                 let preset = function.layout.late[n as usize];
                 let values = preset_lanes(preset, cx.block, at.warp, own.local_base);
                 regs.put_bits(bank, d, active, &values);

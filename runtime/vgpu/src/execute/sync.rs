@@ -2,33 +2,38 @@
 
 use crate::arithmetic::float_ops::reduce_f32;
 use crate::execute::block::BARRIERS;
-use crate::execute::context::{Context, Position, pred};
-use crate::execute::progress::{Split, State};
+use crate::execute::context::{StepContext, WarpPosition, pred};
+use crate::execute::progress::{Split, SplitState};
 use crate::execute::warp::Warp;
 use crate::fault::Fault;
-use crate::isa::{Barrier, BarrierMode, Collective, Function, Op, ReduxOp, ShflMode, VoteMode};
-use crate::observe::Event;
+use crate::isa::{Barrier, BarrierMode, PtxFunction, PtxOp, ReduxOp, ShflMode, VoteMode, WarpCollective};
+use crate::observe::WarpEvent;
 use crate::registers::{LANES, NO_REG, Reg, Regs, lanes};
 
 impl Warp {
     /// Live lanes that a waiting split needs beside it.
     pub(crate) fn needed(&self, split: &Split) -> u32 {
         match split.state {
-            State::Members(members) => members & self.live,
-            State::Aligned => self.live,
-            State::Ready | State::Barrier(_) => 0,
+            SplitState::Members(members) => members & self.live,
+            SplitState::Aligned => self.live,
+            SplitState::Ready | SplitState::Barrier(_) => 0,
         }
     }
 
-    /// All lanes of split `s` are at a sync instruction.
-    pub(crate) fn sync(&mut self, cx: &mut Context<'_>, function: &Function, s: usize) -> Result<(), Fault> {
+    /// Executes the sync instruction that all lanes of split `s` are at.
+    pub(crate) fn sync(
+        &mut self,
+        cx: &mut StepContext<'_>,
+        function: &PtxFunction,
+        s: usize,
+    ) -> Result<(), Fault> {
         let split = self.progress.splits[s];
         let inst = function.code[split.pc as usize];
-        let at = Position { function, pc: split.pc, warp: self.index };
+        let at = WarpPosition { function, pc: split.pc, warp: self.index };
         let lane = split.mask.trailing_zeros() as usize;
-        let place = |cx: &Context<'_>| Box::new(cx.place(at, lane));
+        let place = |cx: &StepContext<'_>| Box::new(cx.place(at, lane));
         match inst.op {
-            Op::Collective(what, members) => {
+            PtxOp::Collective(what, members) => {
                 let values = self.progress.frames[split.frame].regs.get::<u32>(members);
                 let mask = values[lane];
                 let own = lanes(split.mask).all(|l| values[l] == mask && mask >> l & 1 != 0);
@@ -36,23 +41,23 @@ impl Warp {
                     let what = "the member mask, which must be the same in all lanes and name them,";
                     return Err(Fault::Value { place: place(cx), what, value: mask.into() });
                 }
-                self.progress.splits[s].state = State::Members(mask);
+                self.progress.splits[s].state = SplitState::Members(mask);
                 let waiting = self.progress.splits[s];
                 let here = self.gathered(&waiting);
                 if here & self.needed(&waiting) == self.needed(&waiting) {
                     // Only this one orders memory; shuffles and votes do not (PTX ISA, `bar.warp.sync`).
-                    if let Collective::Sync = what {
-                        let met = Event::WarpSync { mask: here, live: self.live };
+                    if let WarpCollective::Sync = what {
+                        let met = WarpEvent::WarpSync { mask: here, live: self.live };
                         cx.event(at, met)?;
                     }
                     collective(&mut self.progress.frames[split.frame].regs, what, here);
                     self.advance(split.frame, split.pc);
                 }
             }
-            Op::Barrier(barrier) => {
+            PtxOp::Barrier(barrier) => {
                 let mut here = split.mask;
                 if barrier.aligned && here != self.live {
-                    self.progress.splits[s].state = State::Aligned;
+                    self.progress.splits[s].state = SplitState::Aligned;
                     let waiting = self.progress.splits[s];
                     here = self.gathered(&waiting);
                     if here != self.live {
@@ -68,14 +73,14 @@ impl Warp {
 
     fn arrive_at_barrier(
         &mut self,
-        cx: &mut Context<'_>,
-        at: Position<'_>,
+        cx: &mut StepContext<'_>,
+        at: WarpPosition<'_>,
         split: &Split,
         barrier: &Barrier,
         here: u32,
     ) -> Result<(), Fault> {
         let lane = here.trailing_zeros() as usize;
-        let place = |cx: &Context<'_>| Box::new(cx.place(at, lane));
+        let place = |cx: &StepContext<'_>| Box::new(cx.place(at, lane));
         let regs = &self.progress.frames[split.frame].regs;
         let uniform = |r: Reg| {
             let values = regs.get::<u32>(r);
@@ -110,7 +115,7 @@ impl Warp {
         let threads = if here == self.lanes { LANES as u32 } else { here.count_ones() };
         let votes = if barrier.a.reg == NO_REG { 0 } else { pred(regs, barrier.a) & here };
         let waits = barrier.mode != BarrierMode::Arrive;
-        cx.event(at, Event::Arrive { barrier: id, mask: here, waits })?;
+        cx.event(at, WarpEvent::Arrive { barrier: id, mask: here, waits })?;
         let done = cx.block.arrive(id, expected, threads, barrier, (self.index, here, votes)).map_err(
             |refused| Fault::Barrier {
                 place: place(cx),
@@ -122,14 +127,14 @@ impl Warp {
         )?;
         for other in &mut self.progress.splits {
             if other.frame == split.frame && other.pc == split.pc && other.mask & !here == 0 {
-                other.state = State::Barrier(id);
+                other.state = SplitState::Barrier(id);
             }
         }
         if barrier.mode == BarrierMode::Arrive {
             self.advance(split.frame, split.pc);
         }
         if done {
-            cx.event(at, Event::Complete { barrier: id })?;
+            cx.event(at, WarpEvent::Complete { barrier: id })?;
             cx.tally.epoch += 1;
             cx.tally.waits.barriers += 1;
             let mut wakes = std::mem::take(&mut cx.block.wakes);
@@ -139,22 +144,24 @@ impl Warp {
         Ok(())
     }
 
-    /// Lanes wait for lanes that wait elsewhere: nobody outside the warp can end that.
-    pub(crate) fn stuck(&self, cx: &Context<'_>) -> Option<Fault> {
+    /// Returns a fault if lanes wait for lanes that wait elsewhere: nobody outside the warp can end that.
+    pub(crate) fn stuck(&self, cx: &StepContext<'_>) -> Option<Fault> {
         let splits = &self.progress.splits;
-        if self.live == 0 || splits.iter().any(|s| matches!(s.state, State::Ready | State::Barrier(_))) {
+        if self.live == 0
+            || splits.iter().any(|s| matches!(s.state, SplitState::Ready | SplitState::Barrier(_)))
+        {
             return None;
         }
         let split = splits.first()?;
         let function = &cx.module.functions[self.progress.frames[split.frame].function as usize];
         let inst = &function.code[split.pc as usize];
         let waiting = self.gathered(split);
-        let at = Position { function, pc: split.pc, warp: self.index };
+        let at = WarpPosition { function, pc: split.pc, warp: self.index };
         let instruction = match inst.op {
-            Op::Collective(Collective::Shfl { .. }, _) => "shfl.sync",
-            Op::Collective(Collective::Vote { .. }, _) => "vote.sync",
-            Op::Collective(Collective::Sync, _) => "bar.warp.sync",
-            Op::Collective(..) => "a warp-wide instruction",
+            PtxOp::Collective(WarpCollective::Shfl { .. }, _) => "shfl.sync",
+            PtxOp::Collective(WarpCollective::Vote { .. }, _) => "vote.sync",
+            PtxOp::Collective(WarpCollective::Sync, _) => "bar.warp.sync",
+            PtxOp::Collective(..) => "a warp-wide instruction",
             _ => "an aligned barrier",
         };
         Some(Fault::Divergent {
@@ -167,12 +174,12 @@ impl Warp {
     }
 }
 
-/// What the lanes of `mask` do together.
-fn collective(regs: &mut Regs, what: Collective, mask: u32) {
+/// Executes an instruction of the lanes of `mask` together.
+fn collective(regs: &mut Regs, what: WarpCollective, mask: u32) {
     let members = || lanes(mask);
     match what {
-        Collective::Sync => {}
-        Collective::Shfl { mode, d, p, a, b, c } => {
+        WarpCollective::Sync => {}
+        WarpCollective::Shfl { mode, d, p, a, b, c } => {
             let (values, shifts, controls) = (*regs.get::<u32>(a), *regs.get::<u32>(b), *regs.get::<u32>(c));
             let mut out = [0; LANES];
             let mut valid = 0;
@@ -196,7 +203,7 @@ fn collective(regs: &mut Regs, what: Collective, mask: u32) {
                 regs.put_pred(p, mask, valid);
             }
         }
-        Collective::Vote { mode, d, a } => {
+        WarpCollective::Vote { mode, d, a } => {
             let votes = pred(regs, a) & mask;
             let result = match mode {
                 VoteMode::Ballot => {
@@ -209,7 +216,7 @@ fn collective(regs: &mut Regs, what: Collective, mask: u32) {
             };
             regs.put_pred(d, mask, if result { u32::MAX } else { 0 });
         }
-        Collective::Match { all, wide, d, p, a } => {
+        WarpCollective::Match { all, wide, d, p, a } => {
             let value = |lane: usize| {
                 if wide { regs.r64[a as usize][lane] } else { regs.r32[a as usize][lane].into() }
             };
@@ -226,7 +233,7 @@ fn collective(regs: &mut Regs, what: Collective, mask: u32) {
             }
             regs.put(d, mask, &out);
         }
-        Collective::Redux { op, signed, d, a } => {
+        WarpCollective::Redux { op, signed, d, a } => {
             let values = *regs.get::<u32>(a);
             let fold = |f: fn(u32, u32) -> u32| members().map(|l| values[l]).reduce(f).unwrap_or(0);
             let result = match (op, signed) {
@@ -247,7 +254,7 @@ fn collective(regs: &mut Regs, what: Collective, mask: u32) {
             };
             regs.put(d, mask, &[result; LANES]);
         }
-        Collective::Elect { d, p } => {
+        WarpCollective::Elect { d, p } => {
             let leader = mask.trailing_zeros();
             if d != NO_REG {
                 regs.put(d, mask, &[leader; LANES]);

@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
-use crate::execute::block::{Block, Wake};
-use crate::execute::progress::{Frame, Join, Progress, Split, State};
-use crate::execute::repetition::Watcher;
+use crate::execute::block::{ResidentBlock, Wake};
+use crate::execute::progress::{Activation, Join, Split, SplitState, WarpProgress};
+use crate::execute::repetition::RepetitionWatcher;
 use crate::fault::SourceLine;
-use crate::front::module::Module;
-use crate::isa::{Function, Layout, NEVER, Preset};
-use crate::memory::Bytes;
+use crate::front::module::PtxModule;
+use crate::isa::{NEVER, Preset, PtxFunction, RegisterLayout};
+use crate::memory::MemoryBytes;
 use crate::registers::{ALL, LANES, Lanes, Regs, lanes};
 
 /// Backward branches after which lanes that wait at a join go on alone.
@@ -23,7 +23,7 @@ const ROOT: usize = 0;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Warp {
-    pub(crate) progress: Progress,
+    pub(crate) progress: WarpProgress,
     /// Number of the warp's block in the machine, and of the warp in its block.
     pub(crate) block: usize,
     pub(crate) index: u32,
@@ -32,16 +32,16 @@ pub(crate) struct Warp {
     /// Lanes that have not exited.
     pub(crate) live: u32,
     /// Local memory of each lane.
-    pub(crate) local: Vec<Bytes>,
-    /// What the hang detection knows.
-    pub(crate) watcher: Watcher,
+    pub(crate) local: Vec<MemoryBytes>,
+    /// For the detection of hangs.
+    pub(crate) watcher: RepetitionWatcher,
 }
 
 /// Calls may nest this deep.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The value of a preset in each lane of a warp, in an activation whose local memory begins at `local_base`.
-pub(crate) fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base: u64) -> Lanes<u64> {
+pub(crate) fn preset_lanes(preset: Preset, block: &ResidentBlock, warp: u32, local_base: u64) -> Lanes<u64> {
     use crate::isa::LaneMask;
     let shape = &block.info.shape;
     let [x, y, _] = shape.threads;
@@ -70,15 +70,15 @@ pub(crate) fn preset_lanes(preset: Preset, block: &Block, warp: u32, local_base:
             }),
             Preset::Var(number, offset) => block.variables[number as usize].wrapping_add(offset as u64),
             Preset::Local(offset) => local_base.wrapping_add(offset),
-            Preset::DynamicBegin => Module::dynamic_begin(block.static_shared),
-            Preset::DynamicBytes => block.shared.len() as u64 - Module::dynamic_begin(block.static_shared),
+            Preset::DynamicBegin => PtxModule::dynamic_begin(block.static_shared),
+            Preset::DynamicBytes => block.shared.len() as u64 - PtxModule::dynamic_begin(block.static_shared),
             Preset::SharedBytes => block.shared.len() as u64,
         }
     })
 }
 
-fn new_regs(function: &Function, block: &Block, warp: u32, local_base: u64) -> Regs {
-    let Layout { b16, b32, b64, pred, ref presets, .. } = function.layout;
+fn new_regs(function: &PtxFunction, block: &ResidentBlock, warp: u32, local_base: u64) -> Regs {
+    let RegisterLayout { b16, b32, b64, pred, ref presets, .. } = function.layout;
     let mut regs = Regs {
         r16: vec![[0; LANES]; b16],
         r32: vec![[0; LANES]; b32],
@@ -92,16 +92,22 @@ fn new_regs(function: &Function, block: &Block, warp: u32, local_base: u64) -> R
 }
 
 /// Room for the parameters of an activation and of its calls, a run of whole words for each lane.
-fn lane_params(function: &Function) -> Bytes {
-    Bytes::zeroed((function.frame_param_bytes as usize).next_multiple_of(8) * LANES)
+fn lane_params(function: &PtxFunction) -> MemoryBytes {
+    MemoryBytes::zeroed((function.frame_param_bytes as usize).next_multiple_of(8) * LANES)
 }
 
 impl Warp {
-    pub(crate) fn new(module: &Arc<Module>, entry: u32, block: &Block, number: usize, index: u32) -> Warp {
+    pub(crate) fn new(
+        module: &Arc<PtxModule>,
+        entry: u32,
+        block: &ResidentBlock,
+        number: usize,
+        index: u32,
+    ) -> Warp {
         let function = &module.functions[entry as usize];
         let threads = block.info.shape.thread_count() - index * LANES as u32;
         let lanes = if threads >= 32 { u32::MAX } else { (1 << threads) - 1 };
-        let frame = Frame {
+        let frame = Activation {
             function: entry,
             regs: new_regs(function, block, index, 0),
             params: lane_params(function),
@@ -113,9 +119,9 @@ impl Warp {
             chain: 0,
         };
         let root = Join { frame: 0, pc: NEVER, mask: lanes, arrived: 0, parent: ROOT, by_return: true };
-        let split = Split { frame: 0, pc: 0, mask: lanes, join: ROOT, state: State::Ready };
+        let split = Split { frame: 0, pc: 0, mask: lanes, join: ROOT, state: SplitState::Ready };
         Warp {
-            progress: Progress {
+            progress: WarpProgress {
                 frames: vec![frame],
                 splits: vec![split],
                 joins: vec![root],
@@ -126,8 +132,8 @@ impl Warp {
             index,
             lanes,
             live: lanes,
-            local: vec![Bytes::zeroed(function.local_bytes as usize); LANES],
-            watcher: Watcher::default(),
+            local: vec![MemoryBytes::zeroed(function.local_bytes as usize); LANES],
+            watcher: RepetitionWatcher::default(),
         }
     }
 
@@ -136,18 +142,18 @@ impl Warp {
         self.progress.joins.iter().any(|j| j.arrived != 0)
     }
 
-    /// Whether some lanes do not wait for others.
+    /// Returns true if some lanes do not wait for others.
     pub(crate) fn can_run(&self) -> bool {
-        self.progress.splits.iter().any(|s| s.state == State::Ready)
+        self.progress.splits.iter().any(|s| s.state == SplitState::Ready)
     }
 
-    /// Whether all lanes wait together at a barrier of the block.
+    /// Returns true if all lanes wait together at a barrier of the block.
     pub(crate) fn sleeps(&self) -> bool {
-        matches!(self.progress.splits[..], [Split { state: State::Barrier(_), .. }])
+        matches!(self.progress.splits[..], [Split { state: SplitState::Barrier(_), .. }])
             && !self.waiting_at_joins()
     }
 
-    /// Whether a backward branch may pass without a look at the other splits.
+    /// Returns true if a backward branch may be taken without a look at other splits.
     pub(crate) fn alone(&self) -> bool {
         self.progress.splits.len() == 1 && !self.waiting_at_joins()
     }
@@ -158,7 +164,7 @@ impl Warp {
         let current = self.progress.current;
         let found = (0..splits.len())
             .map(|i| (current + i) % splits.len())
-            .find(|&i| splits[i].state == State::Ready)?;
+            .find(|&i| splits[i].state == SplitState::Ready)?;
         self.progress.current = found;
         Some(found)
     }
@@ -177,7 +183,7 @@ impl Warp {
         }
     }
 
-    /// Lets lanes that wait at joins go on alone; says whether there were any.
+    /// Lets lanes that wait at joins go on alone; returns true if there were any.
     pub(crate) fn break_joins(&mut self) -> bool {
         self.progress.impatience = 0;
         let mut any = false;
@@ -195,7 +201,7 @@ impl Warp {
     }
 
     fn go_on(&mut self, frame: usize, pc: u32, mask: u32, join: usize) {
-        let state = State::Ready;
+        let state = SplitState::Ready;
         // Lanes that are at the same place with the same way ahead run together.
         let same = |s: &&mut Split| s.frame == frame && s.pc == pc && s.join == join && s.state == state;
         match self.progress.splits.iter_mut().find(same) {
@@ -213,7 +219,7 @@ impl Warp {
         split
     }
 
-    /// Where the lanes of a split meet others, if its own program counter leads there.
+    /// The program counter at which the lanes of a split meet others, if their own leads there.
     pub(crate) fn join_pc(&self, split: &Split) -> u32 {
         let join = &self.progress.joins[split.join];
         if join.by_return || join.frame != split.frame { NEVER } else { join.pc }
@@ -307,7 +313,14 @@ impl Warp {
 
     /// Enters a function with all lanes of the split; `false` if calls nest too deep or take too
     /// much memory.
-    pub(crate) fn call(&mut self, s: usize, number: u32, chain: u32, module: &Module, block: &Block) -> bool {
+    pub(crate) fn call(
+        &mut self,
+        s: usize,
+        number: u32,
+        chain: u32,
+        module: &PtxModule,
+        block: &ResidentBlock,
+    ) -> bool {
         let split = self.progress.splits[s];
         let caller = &self.progress.frames[split.frame];
         let depth = caller.depth + 1;
@@ -326,12 +339,12 @@ impl Warp {
         // The registers of an activation that is over serve the next one: only constants have values from the start,
         // and nothing writes those.
         let frames = &self.progress.frames;
-        let over = |f: &Frame| f.live == 0 && f.function == site.function && f.local_base == local_base;
+        let over = |f: &Activation| f.live == 0 && f.function == site.function && f.local_base == local_base;
         let free = frames.iter().skip(1).position(|f| f.live == 0).map_or(frames.len(), |f| f + 1);
         let f = match frames.iter().skip(1).position(over) {
             Some(again) => again + 1,
             None => {
-                let frame = Frame {
+                let frame = Activation {
                     function: site.function,
                     regs: new_regs(function, block, self.index, local_base),
                     params: lane_params(function),
@@ -350,7 +363,7 @@ impl Warp {
             }
         };
         let (caller, callee) = (&self.progress.frames[split.frame], &self.progress.frames[f]);
-        let stride = |params: &Bytes| params.len() / LANES;
+        let stride = |params: &MemoryBytes| params.len() / LANES;
         for lane in lanes(split.mask) {
             for &(here, there, bytes) in &site.arguments {
                 let (here, there, bytes) = (here as usize, there as usize, bytes as usize);
@@ -375,13 +388,13 @@ impl Warp {
         let frame = &mut self.progress.frames[f];
         (frame.live, frame.call, frame.depth) = (split.mask, Some((join, split.frame, number)), depth);
         frame.chain = chain;
-        self.progress.splits[s] = Split { frame: f, pc: 0, mask: split.mask, join, state: State::Ready };
+        self.progress.splits[s] = Split { frame: f, pc: 0, mask: split.mask, join, state: SplitState::Ready };
         true
     }
 
     /// The source lines of the calls that the running split is in, innermost first.
-    pub(crate) fn callers(&self, module: &Module) -> Vec<SourceLine> {
-        let Progress { frames, splits, joins, current, .. } = &self.progress;
+    pub(crate) fn callers(&self, module: &PtxModule) -> Vec<SourceLine> {
+        let WarpProgress { frames, splits, joins, current, .. } = &self.progress;
         let mut lines = Vec::new();
         let mut call = splits.get(*current).and_then(|split| frames[split.frame].call);
         while let Some((join, caller, _)) = call {
@@ -395,7 +408,7 @@ impl Warp {
     }
 
     /// Lanes of a split return from its activation (from the entry: exit); the rest of it stays.
-    pub(crate) fn ret(&mut self, s: usize, mask: u32, module: &Module) {
+    pub(crate) fn ret(&mut self, s: usize, mask: u32, module: &PtxModule) {
         let split = self.progress.splits[s];
         let Some((join, caller, number)) = self.progress.frames[split.frame].call else {
             return self.exit(s, mask);
@@ -404,7 +417,7 @@ impl Warp {
         let site = &module.functions[function].calls[number as usize];
         let callee = std::mem::take(&mut self.progress.frames[split.frame]);
         let target = &self.progress.frames[caller];
-        let stride = |params: &Bytes| params.len() / LANES;
+        let stride = |params: &MemoryBytes| params.len() / LANES;
         for lane in lanes(mask) {
             for &(there, here, bytes) in &site.results {
                 let (here, there, bytes) = (here as usize, there as usize, bytes as usize);
@@ -432,7 +445,7 @@ impl Warp {
 
     /// Sends all splits that wait at the place to the next instruction, those with one way ahead as one.
     pub(crate) fn advance(&mut self, frame: usize, pc: u32) {
-        let here = |s: &Split| s.frame == frame && s.pc == pc && s.state != State::Ready;
+        let here = |s: &Split| s.frame == frame && s.pc == pc && s.state != SplitState::Ready;
         let moved: Vec<Split> = self.progress.splits.iter().filter(|s| here(s)).copied().collect();
         self.progress.splits.retain(|s| !here(s));
         self.progress.current = 0;
@@ -452,7 +465,7 @@ impl Warp {
             wake.warp != index
         });
         for wake in mine {
-            let at = |s: &Split| s.state == State::Barrier(wake.barrier) && s.mask & !wake.lanes == 0;
+            let at = |s: &Split| s.state == SplitState::Barrier(wake.barrier) && s.mask & !wake.lanes == 0;
             while let Some(s) = self.progress.splits.iter().position(at) {
                 let split = self.remove_split(s);
                 wake.deliver(&mut self.progress.frames[split.frame].regs, split.mask);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::fault::place::{Near, Place, Space};
+use crate::fault::place::{FaultPlace, Near, Space};
 
 /// An address that a waiting warp reads again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub struct Polled {
     /// The allocation, for global memory.
     pub near: Option<Near>,
     /// The reading instruction and its thread of the lowest lane.
-    pub place: Place,
+    pub place: FaultPlace,
 }
 
-/// What a warp waits for.
+/// A reason why a warp waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
     /// Threads have arrived at a barrier of the block.
@@ -36,14 +36,14 @@ pub enum WaitsFor {
         /// Threads of the block that have exited and so will not come.
         exited: u32,
         /// The barrier instruction and its thread of the lowest lane.
-        place: Place,
+        place: FaultPlace,
     },
     /// Lanes of the warp wait for others of it.
     Lanes {
         /// Lanes that wait.
         waiting: u32,
         /// The instruction and its thread of the lowest lane.
-        place: Place,
+        place: FaultPlace,
     },
     /// Memory that others would have to change.
     Memory(Vec<Polled>),
@@ -60,7 +60,7 @@ pub struct Waiting {
     pub block: [u32; 3],
     /// Number of the warp in its block.
     pub warp: u32,
-    /// What its lanes wait for.
+    /// The reasons, of all its lanes.
     pub for_what: Vec<WaitsFor>,
 }
 
@@ -69,7 +69,7 @@ const MAX_RENDERED: usize = 64;
 /// One line a wait; long lists are cut.
 pub(crate) fn render(waiting: &[Waiting]) -> String {
     let mut out = String::new();
-    let source = |place: &Place| match &place.source {
+    let source = |place: &FaultPlace| match &place.source {
         Some(source) => format!("PTX line {} ({source})", place.ptx_line),
         None => format!("PTX line {}", place.ptx_line),
     };

@@ -7,12 +7,12 @@ pub(crate) mod race;
 pub(crate) mod request;
 
 use hang::{Waiting, render};
-pub(crate) use place::{AccessKind, BadAccess, Near, Place, SourceLine, Space};
+pub(crate) use place::{AccessKind, BadAccess, FaultPlace, Near, SourceLine, Space};
 pub(crate) use ptx::{PtxError, PtxProblem, PtxProblemKind};
 use race::{Race, SlotReuse};
 pub(crate) use request::RequestError;
 
-/// Why a run or a request of the host failed.
+/// A failure of a run, or of a request of the host.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -41,10 +41,10 @@ pub enum Fault {
     #[error("mbarrier at shared address {address:#x}: {reason} ({value}); {place}")]
     Mbarrier {
         /// Instruction and thread.
-        place: Box<Place>,
+        place: Box<FaultPlace>,
         /// Offset in the block's shared memory.
         address: u64,
-        /// What is wrong.
+        /// The rule that is broken.
         reason: &'static str,
         /// The count or phase that is wrong, or 0.
         value: i64,
@@ -53,26 +53,26 @@ pub enum Fault {
     #[error("asynchronous copy: {reason}; begun at {place}")]
     Copy {
         /// The instruction that began the copy, and its thread.
-        place: Box<Place>,
-        /// What is wrong.
+        place: Box<FaultPlace>,
+        /// The rule that is broken.
         reason: &'static str,
     },
     /// Two accesses that nothing puts in order.
     #[error("data race on {0}")]
     Race(Box<Race>),
-    /// A packet that was written again before its reader was done with it.
+    /// A packet that was overwritten before its reader was done with it.
     #[error("slot reuse of {0}")]
     SlotReuse(Box<SlotReuse>),
     /// `trap`.
     #[error("trap: {0}")]
-    Trap(Box<Place>),
+    Trap(Box<FaultPlace>),
     /// Threads of one warp wait for each other at different places.
     #[error(
         "threads {waiting:#010x} of a warp wait at `{instruction}` for threads {missing:#010x}, which {reason}; {place}"
     )]
     Divergent {
         /// The waiting thread of the lowest lane, and its instruction.
-        place: Box<Place>,
+        place: Box<FaultPlace>,
         /// The instruction that waits.
         instruction: &'static str,
         /// Lanes that wait.
@@ -86,22 +86,22 @@ pub enum Fault {
     #[error("barrier {barrier} {reason}: arrived {arrived}, expected {expected}; {place}")]
     Barrier {
         /// Instruction and thread.
-        place: Box<Place>,
+        place: Box<FaultPlace>,
         /// Number of the barrier.
         barrier: u32,
         /// Threads that have arrived.
         arrived: u32,
         /// Threads that it waits for.
         expected: u32,
-        /// What is wrong.
+        /// The rule that is broken.
         reason: &'static str,
     },
     /// An operand whose value the instruction does not admit.
     #[error("{what} is {value}; {place}")]
     Value {
         /// Instruction and thread.
-        place: Box<Place>,
-        /// Which operand, and what it should be.
+        place: Box<FaultPlace>,
+        /// The operand, and the values that it may have.
         what: &'static str,
         /// Its value.
         value: u64,
@@ -122,7 +122,7 @@ pub enum Fault {
     #[error("calls nested deeper than {limit}, or with too many registers and local bytes; {place}")]
     CallDepth {
         /// Instruction and thread.
-        place: Box<Place>,
+        place: Box<FaultPlace>,
         /// The limit.
         limit: usize,
     },
@@ -132,8 +132,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Where it happened, for faults of one thread.
-    pub(crate) fn place_mut(&mut self) -> Option<&mut Place> {
+    /// The place of a fault of one thread.
+    pub(crate) fn place_mut(&mut self) -> Option<&mut FaultPlace> {
         match self {
             Fault::OutOfBounds(access)
             | Fault::UseAfterFree(access)

@@ -12,7 +12,7 @@ pub struct SourceLine {
     pub line: u32,
     /// Column, from 1; 0 if unknown.
     pub column: u32,
-    /// Where the function of this line was inlined or, in a fault, called from.
+    /// The line at which the function of this line was inlined or, in a fault, called.
     pub inlined_at: Option<Box<SourceLine>>,
 }
 
@@ -48,9 +48,9 @@ impl fmt::Display for SourceLine {
     }
 }
 
-/// Which instruction of which thread.
+/// An instruction of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct FaultPlace {
     /// Rank whose kernel runs.
     pub rank: usize,
     /// Kernel.
@@ -65,7 +65,7 @@ pub struct Place {
     pub source: Option<SourceLine>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FaultPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([bx, by, bz], [tx, ty, tz]) = (self.block, self.thread);
         write!(
@@ -81,7 +81,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// A read.
@@ -143,7 +143,7 @@ pub struct Near {
     pub offset: i64,
     /// Bytes of the allocation.
     pub len: u64,
-    /// Whether it has been freed.
+    /// It has been freed.
     pub freed: bool,
 }
 
@@ -162,7 +162,7 @@ impl fmt::Display for Near {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadAccess {
     /// Instruction and thread; `None` for an access by the host.
-    pub place: Option<Place>,
+    pub place: Option<FaultPlace>,
     /// Load, store or atomic.
     pub kind: AccessKind,
     /// State space after resolving generic addresses.

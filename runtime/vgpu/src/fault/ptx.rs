@@ -8,7 +8,7 @@ use std::fmt;
 pub struct PtxProblem {
     /// Line of the PTX text, from 1.
     pub line: u32,
-    /// What is wrong.
+    /// The problem.
     pub kind: PtxProblemKind,
 }
 
@@ -19,7 +19,7 @@ pub enum PtxProblemKind {
     /// The text does not follow the grammar.
     #[error("expected {expected}, found `{found}`")]
     Syntax {
-        /// What the grammar asks for here.
+        /// The text that the grammar asks for here.
         expected: &'static str,
         /// The text that stands there.
         found: Box<str>,
@@ -35,7 +35,7 @@ pub enum PtxProblemKind {
     Unsupported {
         /// The instruction with its qualifiers.
         instruction: Box<str>,
-        /// What about it is not supported.
+        /// The part that is not supported.
         reason: &'static str,
     },
     /// A directive that the machine does not know.
@@ -69,7 +69,7 @@ pub enum PtxProblemKind {
     /// More of something than the machine admits.
     #[error("too many {what}: the limit is {limit}")]
     Limit {
-        /// What there is too much of.
+        /// The things that are too many.
         what: &'static str,
         /// The most that is admitted.
         limit: u64,

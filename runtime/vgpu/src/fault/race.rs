@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use crate::fault::place::{AccessKind, Near, Place, Space};
+use crate::fault::place::{AccessKind, FaultPlace, Near, Space};
 
 /// One of two accesses of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
     /// Instruction and thread (the lowest lane, where several accessed alike).
-    pub place: Place,
+    pub place: FaultPlace,
     /// Number of the warp in its block.
     pub warp: u32,
     /// Load, store or atomic.

@@ -25,7 +25,7 @@ pub enum RequestError {
     Shape {
         /// The kernel.
         kernel: String,
-        /// Which extent.
+        /// The extent.
         what: &'static str,
         /// Its value.
         value: u64,
@@ -37,7 +37,7 @@ pub enum RequestError {
     Params {
         /// The kernel.
         kernel: String,
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
         /// As given.
         given: usize,
@@ -53,21 +53,21 @@ pub enum RequestError {
         bytes: u64,
         /// Alignment.
         align: u64,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
-    /// A second address that cannot be had.
+    /// A second address that cannot be given.
     #[error("no alias of address {address:#x}: {reason}")]
     Alias {
         /// The address.
         address: u64,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A check where it cannot be had.
+    /// A check that is not possible here.
     #[error("checks: {reason}")]
     Check {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// A multicast range that its members do not admit.
@@ -77,13 +77,13 @@ pub enum RequestError {
         label: String,
         /// Bytes.
         bytes: u64,
-        /// What is wrong.
+        /// The reason.
         reason: &'static str,
     },
-    /// A clock that cannot be had.
+    /// A clock that is not possible here.
     #[error("clock: {reason}")]
     Clock {
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// An address that does not begin a live allocation.

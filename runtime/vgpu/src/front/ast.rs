@@ -1,10 +1,10 @@
-//! What the parser makes of a module: directives and instructions, names not yet resolved.
+//! The syntax tree of a module: directives and instructions, names not yet resolved.
 
 use crate::arithmetic::types::Ty;
 use crate::fault::Space;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Operand<'a> {
+pub(crate) enum AstOperand<'a> {
     /// Register, special register, variable, label, function.
     Name(&'a str),
     /// Name plus a constant: the address of a variable.
@@ -15,7 +15,7 @@ pub(crate) enum Operand<'a> {
     F64(u64),
     /// `[base + offset]`; no base is an absolute address.
     Address(Option<&'a str>, i64),
-    Vector(Vec<Operand<'a>>),
+    Vector(Vec<AstOperand<'a>>),
     /// `(a, b)` of a call.
     List(Vec<&'a str>),
     /// `d|p`
@@ -23,13 +23,13 @@ pub(crate) enum Operand<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Statement<'a> {
+pub(crate) struct AstStatement<'a> {
     pub(crate) line: u32,
-    pub(crate) kind: StatementKind<'a>,
+    pub(crate) kind: AstStatementKind<'a>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum StatementKind<'a> {
+pub(crate) enum AstStatementKind<'a> {
     Label(&'a str),
     /// Registers `name` (no count) or `name0 .. name(count-1)`.
     Reg {
@@ -60,7 +60,7 @@ pub(crate) struct AstInst<'a> {
     pub(crate) guard: Option<(&'a str, bool)>,
     /// The instruction with all qualifiers.
     pub(crate) op: &'a str,
-    pub(crate) operands: Vec<Operand<'a>>,
+    pub(crate) operands: Vec<AstOperand<'a>>,
 }
 
 /// A variable or parameter.
@@ -92,7 +92,7 @@ pub(crate) struct AstFunction<'a> {
     pub(crate) returns: Vec<Var<'a>>,
     pub(crate) params: Vec<Var<'a>>,
     /// `None` for a declaration.
-    pub(crate) body: Option<Vec<Statement<'a>>>,
+    pub(crate) body: Option<Vec<AstStatement<'a>>>,
     /// Threads a block needs exactly (`.reqntid`) or may have at most (`.maxntid`).
     pub(crate) max_threads: Option<u32>,
 }

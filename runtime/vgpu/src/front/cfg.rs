@@ -2,28 +2,28 @@
 //!
 //! Algorithm: Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", on the reversed graph.
 
-use crate::isa::{Function, NEVER, Op};
+use crate::isa::{NEVER, PtxFunction, PtxOp};
 use crate::registers::Index;
 
 /// Successors of the block that ends with `code[end]`; `None` stands for the end of the function.
-fn successors<R: Index>(function: &Function<R>, end: usize, out: &mut Vec<Option<usize>>) {
+fn successors<R: Index>(function: &PtxFunction<R>, end: usize, out: &mut Vec<Option<usize>>) {
     out.clear();
     let inst = &function.code[end];
     let next = (end + 1 < function.code.len()).then_some(end + 1);
     match inst.op {
-        Op::Branch(target) => {
+        PtxOp::Branch(target) => {
             out.push(Some(target as usize));
             if inst.guarded() {
                 out.push(next);
             }
         }
-        Op::BranchIndexed(_, table) => {
+        PtxOp::BranchIndexed(_, table) => {
             out.extend(function.tables[table as usize].iter().map(|&t| Some(t as usize)));
             if inst.guarded() {
                 out.push(next);
             }
         }
-        Op::Ret | Op::Exit | Op::Trap => {
+        PtxOp::Ret | PtxOp::Exit | PtxOp::Trap => {
             out.push(None);
             if inst.guarded() {
                 out.push(next);
@@ -33,8 +33,8 @@ fn successors<R: Index>(function: &Function<R>, end: usize, out: &mut Vec<Option
     }
 }
 
-fn ends_block<R>(op: &Op<R>) -> bool {
-    matches!(op, Op::Branch(_) | Op::BranchIndexed(..) | Op::Ret | Op::Exit | Op::Trap)
+fn ends_block<R>(op: &PtxOp<R>) -> bool {
+    matches!(op, PtxOp::Branch(_) | PtxOp::BranchIndexed(..) | PtxOp::Ret | PtxOp::Exit | PtxOp::Trap)
 }
 
 /// Edges and steps after which the search is given up: texts that compilers write need a small part of them.
@@ -43,7 +43,7 @@ const MAX_STEPS: u64 = 1 << 27;
 
 /// The basic blocks of a function and how control passes between them. Node `len()` is the end of the function.
 #[derive(Debug)]
-pub(crate) struct Graph {
+pub(crate) struct FlowGraph {
     /// First and last instruction of each block.
     pub(crate) starts: Vec<usize>,
     pub(crate) ends: Vec<usize>,
@@ -53,9 +53,9 @@ pub(crate) struct Graph {
     pub(crate) pred: Vec<Vec<usize>>,
 }
 
-impl Graph {
+impl FlowGraph {
     /// `None` if there are too many edges.
-    pub(crate) fn new<R: Index>(function: &Function<R>) -> Option<Graph> {
+    pub(crate) fn new<R: Index>(function: &PtxFunction<R>) -> Option<FlowGraph> {
         let len = function.code.len();
         let mut leader = vec![false; len + 1];
         leader[0] = true;
@@ -63,7 +63,7 @@ impl Graph {
             if ends_block(&inst.op) {
                 leader[i + 1] = true;
             }
-            if let Op::Branch(target) = inst.op {
+            if let PtxOp::Branch(target) = inst.op {
                 leader[target as usize] = true;
             }
         }
@@ -98,7 +98,7 @@ impl Graph {
             }
             succ.push(to);
         }
-        Some(Graph { starts, ends, succ, pred })
+        Some(FlowGraph { starts, ends, succ, pred })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -107,8 +107,8 @@ impl Graph {
 }
 
 /// Fills in `meet` of every branch; `false` if that would take too long.
-pub(crate) fn find_meeting_points<R: Index>(function: &mut Function<R>, graph: &Graph) -> bool {
-    let Graph { starts, ends, succ, pred } = graph;
+pub(crate) fn find_meeting_points<R: Index>(function: &mut PtxFunction<R>, graph: &FlowGraph) -> bool {
+    let FlowGraph { starts, ends, succ, pred } = graph;
     let (blocks, exit) = (graph.len(), graph.len());
     // Depth-first postorder of the reversed graph from the exit.
     let mut order = vec![usize::MAX; blocks + 1];

@@ -1,4 +1,4 @@
-//! When the registers of a function are needed: for each a stretch of the code, outside which no lane needs its value.
+//! Liveness: for each register of a function the stretch of the code outside which no lane needs its value.
 //!
 //! Liveness is that of a single thread, on the graph of basic blocks, although the lanes of a warp may be at different
 //! places: every write of the machine is masked by the lanes that execute it, so that a lane's value in a place changes
@@ -14,9 +14,9 @@
 //! register is live, all of them bounded by [`MAX_STEPS`]; beyond that a register is taken to be live everywhere. To
 //! decode 145,000 instructions with 116,000 registers takes 0.14 s in all; 300 places hold the widest of them.
 
-use crate::front::cfg::Graph;
-use crate::front::uses::{File, Use};
-use crate::isa::{Function, NEVER, Op};
+use crate::front::cfg::FlowGraph;
+use crate::front::uses::{RegisterFile, Use};
+use crate::isa::{NEVER, PtxFunction, PtxOp};
 use crate::registers::Name;
 
 /// Edges that are walked along for all registers together.
@@ -30,7 +30,7 @@ pub(crate) struct Numbering {
 }
 
 impl Numbering {
-    pub(crate) fn new(function: &Function<Name>) -> Numbering {
+    pub(crate) fn new(function: &PtxFunction<Name>) -> Numbering {
         let layout = &function.layout;
         let (mut before, mut count) = ([0; 4], 0);
         for (file, size) in [layout.b16, layout.b32, layout.b64, layout.pred].into_iter().enumerate() {
@@ -40,12 +40,12 @@ impl Numbering {
         Numbering { before, count }
     }
 
-    pub(crate) fn of(&self, file: File, name: Name) -> u32 {
+    pub(crate) fn of(&self, file: RegisterFile, name: Name) -> u32 {
         self.before[file as usize] + name
     }
 
     /// The registers of a file.
-    pub(crate) fn range(&self, file: File) -> std::ops::Range<u32> {
+    pub(crate) fn range(&self, file: RegisterFile) -> std::ops::Range<u32> {
         let end = self.before.get(file as usize + 1).map_or(self.count as u32, |&next| next);
         self.before[file as usize]..end
     }
@@ -62,7 +62,7 @@ impl Stretch {
     const NONE: Stretch = Stretch { from: u32::MAX, to: 0 };
     pub(crate) const ALL: Stretch = Stretch { from: 0, to: u32::MAX };
 
-    /// Whether the register is named nowhere.
+    /// Returns true if the register is named nowhere.
     pub(crate) fn is_none(&self) -> bool {
         self.from > self.to
     }
@@ -82,7 +82,11 @@ fn writes_at(pc: usize) -> u32 {
 }
 
 /// The stretch of every register, by number.
-pub(crate) fn stretches(function: &Function<Name>, graph: &Graph, numbering: &Numbering) -> Vec<Stretch> {
+pub(crate) fn stretches(
+    function: &PtxFunction<Name>,
+    graph: &FlowGraph,
+    numbering: &Numbering,
+) -> Vec<Stretch> {
     let mut stretches = vec![Stretch::NONE; numbering.count];
     // For each register the last block that has written it, and the last one that has read it without.
     let mut written = vec![NEVER; numbering.count];
@@ -95,7 +99,7 @@ pub(crate) fn stretches(function: &Function<Name>, graph: &Graph, numbering: &Nu
             uses.clear();
             function.uses(inst, |file, usage, name| uses.push((numbering.of(file, name), usage)));
             // Elements are read and written in turn: no result may take the place of a later element.
-            let last_read = if let Op::AtomVector(_) = inst.op { writes_at(pc) } else { reads_at(pc) };
+            let last_read = if let PtxOp::AtomVector(_) = inst.op { writes_at(pc) } else { reads_at(pc) };
             for &(register, _) in uses.iter().filter(|(_, usage)| *usage == Use::Read) {
                 let r = register as usize;
                 stretches[r].reach(last_read);

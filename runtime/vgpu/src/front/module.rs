@@ -9,14 +9,14 @@ use crate::front::ast::{Init, Var};
 use crate::front::decode::decode;
 use crate::front::parser::parse;
 use crate::front::share_registers::Sharing;
-use crate::isa::Function;
+use crate::isa::PtxFunction;
 
 /// All variables of a module together.
 const MAX_VARIABLE_BYTES: u64 = 1 << 30;
 
 /// A global or constant variable.
 #[derive(Clone, Debug)]
-pub(crate) struct Variable {
+pub(crate) struct ModuleVariable {
     pub(crate) name: Arc<str>,
     pub(crate) constant: bool,
     pub(crate) align: u32,
@@ -29,22 +29,22 @@ pub(crate) struct Variable {
 
 /// A PTX module, ready to be launched on any rank.
 #[derive(Clone, Debug)]
-pub struct Module {
-    pub(crate) functions: Vec<Function>,
-    pub(crate) variables: Vec<Variable>,
+pub struct PtxModule {
+    pub(crate) functions: Vec<PtxFunction>,
+    pub(crate) variables: Vec<ModuleVariable>,
 }
 
-impl Module {
+impl PtxModule {
     /// Parses and decodes a PTX text.
     ///
     /// # Errors
     /// All problems of the text with their lines: what does not follow the grammar (the first only), and every name,
     /// instruction and operand that the machine does not know.
-    pub fn parse(text: &str) -> Result<Module, PtxError> {
-        Module::parse_as(text, Sharing::Live)
+    pub fn parse(text: &str) -> Result<PtxModule, PtxError> {
+        PtxModule::parse_as(text, Sharing::Live)
     }
 
-    pub(crate) fn parse_as(text: &str, sharing: Sharing) -> Result<Module, PtxError> {
+    pub(crate) fn parse_as(text: &str, sharing: Sharing) -> Result<PtxModule, PtxError> {
         let ast = parse(text).map_err(|problem| PtxError { problems: vec![problem] })?;
         let mut functions = decode(&ast, sharing).map_err(|problems| PtxError { problems })?;
         let vars: Vec<&Var<'_>> = ast.vars.iter().filter(|v| v.space != Space::Shared).collect();
@@ -81,7 +81,7 @@ impl Module {
                 let kind = PtxProblemKind::Undeclared { name: var.name.into() };
                 problems.push(PtxProblem { line: var.line, kind });
             }
-            variables.push(Variable {
+            variables.push(ModuleVariable {
                 name: var.name.into(),
                 constant: var.space == Space::Const,
                 align: var.align.max(1),
@@ -98,7 +98,7 @@ impl Module {
             function.first = next;
             next += function.code.len() as u32;
         }
-        Ok(Module { functions, variables })
+        Ok(PtxModule { functions, variables })
     }
 
     /// The PTX line and the source line of an instruction, by its number in the module.
@@ -120,7 +120,7 @@ impl Module {
         Some(found.params.iter().map(|p| p.bytes as usize).collect())
     }
 
-    /// Where dynamic shared memory begins behind the static one.
+    /// Offset of dynamic shared memory, which lies behind the static one.
     pub(crate) fn dynamic_begin(static_bytes: u32) -> u64 {
         u64::from(static_bytes).next_multiple_of(128)
     }

@@ -2,7 +2,9 @@
 
 use crate::arithmetic::types::Ty;
 use crate::fault::{PtxProblem, PtxProblemKind, Space};
-use crate::front::ast::{AstFunction, AstInst, AstModule, Init, Operand, Statement, StatementKind, Var};
+use crate::front::ast::{
+    AstFunction, AstInst, AstModule, AstOperand, AstStatement, AstStatementKind, Init, Var,
+};
 use crate::front::lexer::{Spanned, Token, lex};
 
 type Result<T> = std::result::Result<T, PtxProblem>;
@@ -191,7 +193,7 @@ impl<'a> Parser<'_, 'a> {
         self.expect('}', "`}`")
     }
 
-    fn loc(&mut self) -> Result<StatementKind<'a>> {
+    fn loc(&mut self) -> Result<AstStatementKind<'a>> {
         self.at += 1;
         let (file, at, column) = (self.small()?, self.small()?, self.small()?);
         let mut inlined_at = None;
@@ -210,7 +212,7 @@ impl<'a> Parser<'_, 'a> {
                 }
             }
         }
-        Ok(StatementKind::Loc { file, at, column, inlined_at })
+        Ok(AstStatementKind::Loc { file, at, column, inlined_at })
     }
 
     fn space(&mut self) -> Result<Space> {
@@ -403,7 +405,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(AstFunction { name, line, entry, returns, params, body, max_threads })
     }
 
-    fn body(&mut self) -> Result<Vec<Statement<'a>>> {
+    fn body(&mut self) -> Result<Vec<AstStatement<'a>>> {
         self.expect('{', "`{`")?;
         let mut depth = 1;
         let mut statements = Vec::new();
@@ -417,7 +419,7 @@ impl<'a> Parser<'_, 'a> {
                         let kind = PtxProblemKind::Limit { what: "nested blocks", limit: MAX_DEPTH as u64 };
                         return Err(PtxProblem { line, kind });
                     }
-                    StatementKind::Open
+                    AstStatementKind::Open
                 }
                 Token::Punct('}') => {
                     self.at += 1;
@@ -425,7 +427,7 @@ impl<'a> Parser<'_, 'a> {
                     if depth == 0 {
                         break;
                     }
-                    StatementKind::Close
+                    AstStatementKind::Close
                 }
                 Token::Punct(';') => {
                     self.at += 1;
@@ -440,10 +442,10 @@ impl<'a> Parser<'_, 'a> {
                     while self.eat(',') {
                         let next = self.declarator(&var)?;
                         let done = std::mem::replace(&mut var, next);
-                        statements.push(Statement { line, kind: StatementKind::Var(done) });
+                        statements.push(AstStatement { line, kind: AstStatementKind::Var(done) });
                     }
                     self.expect(';', "`;`")?;
-                    StatementKind::Var(var)
+                    AstStatementKind::Var(var)
                 }
                 Token::Word(".loc") => self.loc()?,
                 Token::Word(".pragma") => {
@@ -455,20 +457,20 @@ impl<'a> Parser<'_, 'a> {
                     self.at += 2;
                     if self.eat_word(".branchtargets") {
                         let labels = self.names(';')?;
-                        StatementKind::Targets { name, labels }
+                        AstStatementKind::Targets { name, labels }
                     } else {
-                        StatementKind::Label(name)
+                        AstStatementKind::Label(name)
                     }
                 }
-                Token::Word(_) | Token::Punct('@') => StatementKind::Inst(self.instruction()?),
+                Token::Word(_) | Token::Punct('@') => AstStatementKind::Inst(self.instruction()?),
                 _ => return self.expected("an instruction"),
             };
-            statements.push(Statement { line, kind });
+            statements.push(AstStatement { line, kind });
         }
         Ok(statements)
     }
 
-    fn registers(&mut self, statements: &mut Vec<Statement<'a>>) -> Result<()> {
+    fn registers(&mut self, statements: &mut Vec<AstStatement<'a>>) -> Result<()> {
         let line = self.line();
         self.at += 1;
         let word = self.word("a register type")?;
@@ -483,7 +485,7 @@ impl<'a> Parser<'_, 'a> {
                 count = Some(self.small()?);
                 self.expect('>', "`>`")?;
             }
-            statements.push(Statement { line, kind: StatementKind::Reg { ty, name, count } });
+            statements.push(AstStatement { line, kind: AstStatementKind::Reg { ty, name, count } });
             if !self.eat(',') {
                 break;
             }
@@ -520,7 +522,7 @@ impl<'a> Parser<'_, 'a> {
         Ok(AstInst { guard, op, operands })
     }
 
-    fn operand(&mut self) -> Result<Operand<'a>> {
+    fn operand(&mut self) -> Result<AstOperand<'a>> {
         if self.eat('{') {
             let mut parts = Vec::new();
             while !self.eat('}') {
@@ -529,10 +531,10 @@ impl<'a> Parser<'_, 'a> {
                     return self.expected("`,` or `}`");
                 }
             }
-            return Ok(Operand::Vector(parts));
+            return Ok(AstOperand::Vector(parts));
         }
         if self.eat('(') {
-            return Ok(Operand::List(self.names(')')?));
+            return Ok(AstOperand::List(self.names(')')?));
         }
         if self.eat('[') {
             let base = match self.peek() {
@@ -544,35 +546,35 @@ impl<'a> Parser<'_, 'a> {
             };
             let offset = if base.is_some() { self.offset()? } else { self.int()? as i64 };
             self.expect(']', "`]`")?;
-            return Ok(Operand::Address(base, offset));
+            return Ok(AstOperand::Address(base, offset));
         }
         self.scalar()
     }
 
-    fn scalar(&mut self) -> Result<Operand<'a>> {
+    fn scalar(&mut self) -> Result<AstOperand<'a>> {
         if self.eat('!') {
-            return Ok(Operand::Not(self.word("a predicate")?));
+            return Ok(AstOperand::Not(self.word("a predicate")?));
         }
         match self.peek() {
             Token::F32(bits) => {
                 self.at += 1;
-                Ok(Operand::F32(bits))
+                Ok(AstOperand::F32(bits))
             }
             Token::F64(bits) => {
                 self.at += 1;
-                Ok(Operand::F64(bits))
+                Ok(AstOperand::F64(bits))
             }
             Token::Word(name) => {
                 self.at += 1;
                 if self.eat('|') {
-                    return Ok(Operand::Pair(name, self.word("a predicate")?));
+                    return Ok(AstOperand::Pair(name, self.word("a predicate")?));
                 }
                 match self.offset()? {
-                    0 => Ok(Operand::Name(name)),
-                    offset => Ok(Operand::NamePlus(name, offset)),
+                    0 => Ok(AstOperand::Name(name)),
+                    offset => Ok(AstOperand::NamePlus(name, offset)),
                 }
             }
-            _ => Ok(Operand::Int(self.int()?)),
+            _ => Ok(AstOperand::Int(self.int()?)),
         }
     }
 }

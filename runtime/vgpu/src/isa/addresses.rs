@@ -1,4 +1,4 @@
-//! Where the state spaces lie among generic addresses, and parameters in theirs.
+//! The windows of the state spaces among generic addresses, and the addresses of parameters.
 
 /// Window of an address: 0 is memory of ranks.
 pub(crate) const WINDOW_SHIFT: u32 = 56;

@@ -1,7 +1,7 @@
-//! What kind of work an instruction is.
+//! Classes of instructions, for statistics and the clock.
 
-use super::Op;
-use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use super::PtxOp;
+use crate::arithmetic::tables::{BinaryOp, TernaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
 use crate::fault::Space;
 
@@ -10,19 +10,19 @@ macro_rules! classes {
         /// A class of PTX instructions.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum Class {
+        pub enum InstructionClass {
             $($(#[$doc])* $class,)*
         }
 
-        impl Class {
+        impl InstructionClass {
             /// Every class.
-            pub const ALL: [Class; Class::COUNT] = [$(Class::$class),*];
+            pub const ALL: [InstructionClass; InstructionClass::COUNT] = [$(InstructionClass::$class),*];
             pub(crate) const COUNT: usize = [$($name),*].len();
 
             /// The name, as in `load global`.
             pub fn name(self) -> &'static str {
                 match self {
-                    $(Class::$class => $name,)*
+                    $(InstructionClass::$class => $name,)*
                 }
             }
         }
@@ -54,63 +54,72 @@ classes! {
     Other "other",
 }
 
-impl Class {
-    pub(crate) fn of<R>(op: &Op<R>) -> Class {
+impl InstructionClass {
+    pub(crate) fn of<R>(op: &PtxOp<R>) -> InstructionClass {
         let memory = |space: Space| match space {
-            Space::Global | Space::Generic => Class::Global,
-            Space::Shared => Class::Shared,
-            Space::Local => Class::Local,
-            Space::Const | Space::Param => Class::Constant,
+            Space::Global | Space::Generic => InstructionClass::Global,
+            Space::Shared => InstructionClass::Shared,
+            Space::Local => InstructionClass::Local,
+            Space::Const | Space::Param => InstructionClass::Constant,
         };
         let float = |ty: Ty| ty.float() || matches!(ty, Ty::F16x2 | Ty::Bf16x2);
         match op {
-            Op::Unary(kind, _) => unary(*kind),
-            Op::Binary(kind, _) => binary(*kind),
-            Op::Ternary(kind, _) => ternary(*kind),
-            Op::Lop3(..) | Op::Bfi { .. } | Op::Carry(..) => Class::Integer,
-            Op::Setp { ty, .. } if float(*ty) => Class::Float,
-            Op::Setp { .. } => Class::Integer,
-            Op::Selp { .. } | Op::PredLogic(..) | Op::PredMov(..) | Op::PredConst(..) => Class::Move,
-            Op::ActiveMask(_) | Op::Clock { .. } => Class::Move,
-            Op::Convert(..) | Op::ConvertPair(..) | Op::ConvertEach(..) => Class::Conversion,
-            Op::Float(..) | Op::Test { .. } => Class::Float,
-            Op::Load(access, ..) | Op::Store(access, ..) | Op::Atom(_, access, ..) => memory(access.space),
-            Op::Branch(_) | Op::BranchIndexed(..) | Op::Call(_) | Op::Ret | Op::Exit | Op::Trap => {
-                Class::Control
+            PtxOp::Unary(kind, _) => unary(*kind),
+            PtxOp::Binary(kind, _) => binary(*kind),
+            PtxOp::Ternary(kind, _) => ternary(*kind),
+            PtxOp::Lop3(..) | PtxOp::Bfi { .. } | PtxOp::Carry(..) => InstructionClass::Integer,
+            PtxOp::Setp { ty, .. } if float(*ty) => InstructionClass::Float,
+            PtxOp::Setp { .. } => InstructionClass::Integer,
+            PtxOp::Selp { .. } | PtxOp::PredLogic(..) | PtxOp::PredMov(..) | PtxOp::PredConst(..) => {
+                InstructionClass::Move
             }
-            Op::Collective(..)
-            | Op::Barrier(_)
-            | Op::Fence { .. }
-            | Op::ProxyFence(_)
-            | Op::MbarrierInitFence
-            | Op::Mbarrier(_) => Class::Synchronization,
-            Op::AtomVector(_) | Op::Multimem(_) | Op::Async(_) => Class::Global,
-            _ => Class::Other,
+            PtxOp::ActiveMask(_) | PtxOp::Clock { .. } => InstructionClass::Move,
+            PtxOp::Convert(..) | PtxOp::ConvertPair(..) | PtxOp::ConvertEach(..) => {
+                InstructionClass::Conversion
+            }
+            PtxOp::Float(..) | PtxOp::Test { .. } => InstructionClass::Float,
+            PtxOp::Load(access, ..) | PtxOp::Store(access, ..) | PtxOp::Atom(_, access, ..) => {
+                memory(access.space)
+            }
+            PtxOp::Branch(_)
+            | PtxOp::BranchIndexed(..)
+            | PtxOp::Call(_)
+            | PtxOp::Ret
+            | PtxOp::Exit
+            | PtxOp::Trap => InstructionClass::Control,
+            PtxOp::Collective(..)
+            | PtxOp::Barrier(_)
+            | PtxOp::Fence { .. }
+            | PtxOp::ProxyFence(_)
+            | PtxOp::MbarrierInitFence
+            | PtxOp::Mbarrier(_) => InstructionClass::Synchronization,
+            PtxOp::AtomVector(_) | PtxOp::Multimem(_) | PtxOp::Async(_) => InstructionClass::Global,
+            _ => InstructionClass::Other,
         }
     }
 }
 
 /// By the names in the tables: `AddF32`, `U16ToU32`, `Mov64`.
-fn by_name(name: &str) -> Class {
+fn by_name(name: &str) -> InstructionClass {
     if name.starts_with("Mov") {
-        Class::Move
+        InstructionClass::Move
     } else if name.contains("To") {
-        Class::Conversion
+        InstructionClass::Conversion
     } else if ["F16", "F32", "F64", "Bf16"].iter().any(|ty| name.contains(ty)) {
-        Class::Float
+        InstructionClass::Float
     } else {
-        Class::Integer
+        InstructionClass::Integer
     }
 }
 
-fn unary(kind: Unary) -> Class {
+fn unary(kind: UnaryOp) -> InstructionClass {
     by_name(&format!("{kind:?}"))
 }
 
-fn binary(kind: Binary) -> Class {
+fn binary(kind: BinaryOp) -> InstructionClass {
     by_name(&format!("{kind:?}"))
 }
 
-fn ternary(kind: Ternary) -> Class {
+fn ternary(kind: TernaryOp) -> InstructionClass {
     by_name(&format!("{kind:?}"))
 }

@@ -1,6 +1,6 @@
 //! Functions: code, registers and memory of an activation, parameters.
 
-use super::{Async, AtomVector, Inst, Mbarrier, Multimem, Operands};
+use super::{Async, AtomVector, Inst, Mbarrier, Multimem, OperandLists};
 use crate::fault::SourceLine;
 use crate::registers::{Bank, Reg};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) enum Preset {
     Var(u32, i64),
     /// Offset into the activation's local memory, as an address of the local space.
     Local(u64),
-    /// Where dynamic shared memory begins.
+    /// Offset of dynamic shared memory.
     DynamicBegin,
     DynamicBytes,
     SharedBytes,
@@ -41,7 +41,7 @@ pub(crate) enum LaneMask {
 
 /// Sizes of the banks of a function, and the registers with a value from the start.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Layout<R = Reg> {
+pub(crate) struct RegisterLayout<R = Reg> {
     pub(crate) b16: usize,
     pub(crate) b32: usize,
     pub(crate) b64: usize,
@@ -63,22 +63,22 @@ pub(crate) struct CallSite {
 
 /// A parameter of a function: offset and bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Param {
+pub(crate) struct FunctionParam {
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
 }
 
 /// An entry or a device function.
 #[derive(Clone, Debug)]
-pub(crate) struct Function<R = Reg> {
+pub(crate) struct PtxFunction<R = Reg> {
     pub(crate) name: Arc<str>,
     pub(crate) entry: bool,
     /// Number of its first instruction in the module.
     pub(crate) first: u32,
     pub(crate) code: Vec<Inst<R>>,
-    pub(crate) layout: Layout<R>,
+    pub(crate) layout: RegisterLayout<R>,
     /// The registers of every instruction, for the clock.
-    pub(crate) operands: Operands,
+    pub(crate) operands: OperandLists,
     pub(crate) lines: Vec<SourceLine>,
     pub(crate) tables: Vec<Vec<u32>>,
     pub(crate) calls: Vec<CallSite>,
@@ -86,8 +86,8 @@ pub(crate) struct Function<R = Reg> {
     pub(crate) multimems: Vec<Multimem<R>>,
     pub(crate) mbarriers: Vec<Mbarrier<R>>,
     pub(crate) asyncs: Vec<Async<R>>,
-    pub(crate) params: Vec<Param>,
-    pub(crate) returns: Vec<Param>,
+    pub(crate) params: Vec<FunctionParam>,
+    pub(crate) returns: Vec<FunctionParam>,
     /// Bytes of kernel parameters.
     pub(crate) param_bytes: u32,
     /// Bytes of parameters of functions and of calls, for each lane.
@@ -99,10 +99,10 @@ pub(crate) struct Function<R = Reg> {
     pub(crate) max_threads: Option<u32>,
 }
 
-impl Function {
+impl PtxFunction {
     /// Bytes that a warp's activation of the function takes.
     pub(crate) fn activation_bytes(&self) -> u64 {
-        let Layout { b16, b32, b64, pred, .. } = self.layout;
+        let RegisterLayout { b16, b32, b64, pred, .. } = self.layout;
         let lane = 2 * b16 + 4 * b32 + 8 * b64 + self.frame_param_bytes as usize;
         32 * (lane as u64 + self.local_bytes) + 4 * pred as u64
     }

@@ -11,13 +11,13 @@ mod function;
 mod operands;
 
 pub(crate) use addresses::{FRAME_PARAMS, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SHIFT};
-pub use class::Class;
-pub(crate) use function::{CallSite, Function, LaneMask, Layout, Param, Preset};
-pub(crate) use operands::{InstOperands, Operands};
+pub use class::InstructionClass;
+pub(crate) use function::{CallSite, FunctionParam, LaneMask, Preset, PtxFunction, RegisterLayout};
+pub(crate) use operands::{InstOperands, OperandLists};
 
 use crate::arithmetic::float::Round;
 use crate::arithmetic::float_ops::FloatOp;
-use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use crate::arithmetic::tables::{BinaryOp, TernaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
 use crate::fault::{AccessKind, Space};
 use crate::registers::{Bank, Index, Reg};
@@ -25,9 +25,9 @@ use crate::registers::{Bank, Index, Reg};
 /// A program counter that no instruction has: paths that meet only at the end of the function.
 pub(crate) const NEVER: u32 = u32::MAX;
 
-/// How an access is ordered.
+/// The memory order of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum MemoryOrder {
     Weak,
     Relaxed,
     Acquire,
@@ -39,7 +39,7 @@ pub(crate) enum Order {
     SeqCst,
 }
 
-/// Who sees the order of an access; the wider the greater.
+/// The threads that see the order of an access; wider scopes are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     Cta,
@@ -47,22 +47,22 @@ pub(crate) enum Scope {
     Sys,
 }
 
-/// What all memory instructions have in common.
+/// The properties of all memory instructions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Access {
+pub(crate) struct MemoryAccess {
     pub(crate) space: Space,
     pub(crate) ty: Ty,
     /// Elements of the vector: 1, 2, 4 or 8.
     pub(crate) count: u8,
     /// The elements are one value: they are accessed together, not as scalars in any order.
     pub(crate) whole: bool,
-    pub(crate) order: Order,
+    pub(crate) order: MemoryOrder,
     pub(crate) scope: Scope,
     /// Bank of the registers on the other side.
     pub(crate) bank: Bank,
 }
 
-impl Access {
+impl MemoryAccess {
     pub(crate) fn bytes(&self) -> u64 {
         self.ty.bytes() as u64 * u64::from(self.count)
     }
@@ -72,7 +72,7 @@ impl Access {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address<R = Reg> {
     pub(crate) base: R,
-    /// Whether `base` is a 64-bit register; else a 32-bit one.
+    /// `base` is a 64-bit register, not a 32-bit one.
     pub(crate) wide: bool,
     pub(crate) offset: i32,
 }
@@ -163,9 +163,9 @@ pub(crate) enum ReduxOp {
     FloatMax { abs: bool, nan: bool },
 }
 
-/// What the lanes of a mask do together; `members` is the register with the mask.
+/// An operation of the lanes of a mask together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Collective<R = Reg> {
+pub(crate) enum WarpCollective<R = Reg> {
     /// `p` may be `NO_REG`.
     Shfl {
         mode: ShflMode,
@@ -226,7 +226,7 @@ pub(crate) struct Barrier<R = Reg> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Clock {
+pub(crate) enum ClockUnit {
     Cycles,
     Nanoseconds,
 }
@@ -235,7 +235,7 @@ pub(crate) enum Clock {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtomVector<R = Reg> {
     pub(crate) op: AtomOp,
-    pub(crate) access: Access,
+    pub(crate) access: MemoryAccess,
     pub(crate) address: Address<R>,
     /// A register an element; 128 bits are two of them. `NO_REG` for `red`.
     pub(crate) d: [R; 8],
@@ -266,7 +266,7 @@ pub(crate) struct Multimem<R = Reg> {
     pub(crate) kind: MultimemKind,
     /// Of `LoadReduce` and `Reduce`.
     pub(crate) op: AtomOp,
-    pub(crate) access: Access,
+    pub(crate) access: MemoryAccess,
     /// The type that sums are kept in.
     pub(crate) sums: Ty,
     pub(crate) address: Address<R>,
@@ -305,7 +305,7 @@ pub(crate) struct Mbarrier<R = Reg> {
     pub(crate) d: R,
     /// Count, bytes, parity (32 bits) or state (64 bits); may be `NO_REG`.
     pub(crate) a: R,
-    pub(crate) order: Order,
+    pub(crate) order: MemoryOrder,
     /// Of no effect: an mbarrier is of one block, which every scope includes.
     pub(crate) scope: Scope,
 }
@@ -347,7 +347,7 @@ pub(crate) enum Async<R = Reg> {
     },
 }
 
-/// What `testp` asks.
+/// The question of a `testp`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TestKind {
     Finite,
@@ -379,7 +379,7 @@ pub(crate) enum CarryKind {
     MadHigh,
 }
 
-/// Between which ways of accessing memory a proxy fence orders.
+/// The ways of accessing memory between which a proxy fence orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProxyKind {
     /// Different virtual addresses of one location.
@@ -409,10 +409,10 @@ pub(crate) struct Convert {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Op<R = Reg> {
-    Unary(Unary, [R; 2]),
-    Binary(Binary, [R; 3]),
-    Ternary(Ternary, [R; 4]),
+pub(crate) enum PtxOp<R = Reg> {
+    Unary(UnaryOp, [R; 2]),
+    Binary(BinaryOp, [R; 3]),
+    Ternary(TernaryOp, [R; 4]),
     Lop3([R; 4], u8),
     /// d, a, b, position, length
     Bfi {
@@ -454,10 +454,10 @@ pub(crate) enum Op<R = Reg> {
         d: R,
         a: R,
     },
-    Load(Access, Address<R>, [R; 8]),
-    Store(Access, Address<R>, [R; 8]),
+    Load(MemoryAccess, Address<R>, [R; 8]),
+    Store(MemoryAccess, Address<R>, [R; 8]),
     /// `d` is `NO_REG` for `red`; operands b and c.
-    Atom(AtomOp, Access, Address<R>, R, [R; 2]),
+    Atom(AtomOp, MemoryAccess, Address<R>, R, [R; 2]),
     // Numbers in the function's lists of such instructions.
     AtomVector(u32),
     Multimem(u32),
@@ -470,16 +470,16 @@ pub(crate) enum Op<R = Reg> {
     Ret,
     Exit,
     Trap,
-    Collective(Collective<R>, R),
+    Collective(WarpCollective<R>, R),
     Barrier(Barrier<R>),
     ActiveMask(R),
     Clock {
-        what: Clock,
+        what: ClockUnit,
         wide: bool,
         d: R,
     },
     Fence {
-        order: Order,
+        order: MemoryOrder,
         scope: Scope,
     },
     ProxyFence(ProxyKind),
@@ -498,16 +498,16 @@ pub(crate) enum Op<R = Reg> {
 /// An instruction with what surrounds it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inst<R = Reg> {
-    pub(crate) op: Op<R>,
+    pub(crate) op: PtxOp<R>,
     /// Predicate that must hold, or `NO_REG`.
     pub(crate) guard: PredOperand<R>,
-    /// Where the paths of a branch meet again: a program counter or `NEVER`.
+    /// The program counter at which the paths of a branch meet again, or `NEVER`.
     pub(crate) meet: u32,
     /// Line of the PTX text.
     pub(crate) line: u32,
     /// Index into the function's lines, or `NEVER`.
     pub(crate) loc: u32,
-    pub(crate) class: Class,
+    pub(crate) class: InstructionClass,
     /// 1 for the first step of a PTX instruction, 0 for further steps of the same.
     pub(crate) weight: u8,
 }

@@ -1,20 +1,20 @@
-//! What every live warp waits for, for the report of a hang.
+//! The report of a hang: every live warp, and the reasons why it waits.
 
-use crate::execute::block::Block;
-use crate::execute::progress::{Split, State};
+use crate::execute::block::ResidentBlock;
+use crate::execute::progress::{Split, SplitState};
 use crate::execute::warp::Warp;
 use crate::fault::hang::{Polled, Waiting, WaitsFor};
 use crate::fault::{Fault, Space};
-use crate::isa::Op;
+use crate::isa::PtxOp;
 use crate::machine::Machine;
-use crate::memory::Memory;
-use crate::observe::Site;
+use crate::memory::MachineMemory;
+use crate::observe::WarpSite;
 
 /// A warp and what is around it.
 #[derive(Clone, Copy)]
-struct Waiter<'m> {
-    memory: &'m Memory,
-    block: &'m Block,
+struct HungWarp<'m> {
+    memory: &'m MachineMemory,
+    block: &'m ResidentBlock,
     warp: &'m Warp,
 }
 
@@ -25,7 +25,7 @@ impl Machine {
         for worker in &self.workers {
             for warp in &worker.warps {
                 if let Some(Some(block)) = worker.blocks.get(warp.block) {
-                    waiting.push(Waiter { memory, block, warp }.waiting());
+                    waiting.push(HungWarp { memory, block, warp }.waiting());
                 }
             }
         }
@@ -33,16 +33,16 @@ impl Machine {
     }
 }
 
-impl<'m> Waiter<'m> {
-    fn site(&self, function: u32, pc: u32) -> Option<Site<'m>> {
-        let Waiter { memory, block, warp } = *self;
+impl<'m> HungWarp<'m> {
+    fn site(&self, function: u32, pc: u32) -> Option<WarpSite<'m>> {
+        let HungWarp { memory, block, warp } = *self;
         let function = block.info.module.functions.get(function as usize)?;
         function.code.get(pc as usize)?;
-        Some(Site { memory, block: &block.info, warp: warp.index, function, pc, chain: 0 })
+        Some(WarpSite { memory, block: &block.info, warp: warp.index, function, pc, chain: 0 })
     }
 
     fn waiting(&self) -> Waiting {
-        let Waiter { memory, block, warp } = *self;
+        let HungWarp { memory, block, warp } = *self;
         let mut for_what = Vec::new();
         for split in &warp.progress.splits {
             for_what.extend(self.split_waits(split));
@@ -83,11 +83,13 @@ impl<'m> Waiter<'m> {
         let site = self.site(function, split.pc)?;
         let place = site.place(split.mask.trailing_zeros() as usize);
         match split.state {
-            State::Ready => None,
-            State::Members(_) | State::Aligned => Some(WaitsFor::Lanes { waiting: split.mask, place }),
-            State::Barrier(barrier) => {
+            SplitState::Ready => None,
+            SplitState::Members(_) | SplitState::Aligned => {
+                Some(WaitsFor::Lanes { waiting: split.mask, place })
+            }
+            SplitState::Barrier(barrier) => {
                 let state = self.block.barriers.get(barrier as usize)?;
-                debug_assert!(matches!(site.function.code[split.pc as usize].op, Op::Barrier(_)));
+                debug_assert!(matches!(site.function.code[split.pc as usize].op, PtxOp::Barrier(_)));
                 let (arrived, expected, exited) = (state.arrived, state.expected, self.block.exited);
                 Some(WaitsFor::Barrier { barrier, arrived, expected, exited, place })
             }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::fault::RequestError;
 use crate::front::decode::MAX_SHARED_BYTES;
-use crate::front::module::Module;
-use crate::memory::Bytes;
+use crate::front::module::PtxModule;
+use crate::memory::MemoryBytes;
 
 /// A kernel launch.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Launch {
     /// Rank that runs the kernel.
     pub rank: usize,
     /// Module of the kernel.
-    pub module: Arc<Module>,
+    pub module: Arc<PtxModule>,
     /// Name of the kernel.
     pub kernel: String,
     /// Blocks in x, y, z.
@@ -28,10 +28,10 @@ pub struct Launch {
 
 /// A launch that has been checked and given its parameters.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedLaunch {
     /// Number in the machine.
     pub(crate) number: usize,
-    pub(crate) module: Arc<Module>,
+    pub(crate) module: Arc<PtxModule>,
     pub(crate) entry: u32,
     pub(crate) kernel: Arc<str>,
     pub(crate) grid: [u32; 3],
@@ -40,7 +40,7 @@ pub(crate) struct Prepared {
     pub(crate) static_shared: u32,
     /// Bytes that the activations of a warp may take.
     pub(crate) warp_bytes: u64,
-    pub(crate) params: Bytes,
+    pub(crate) params: MemoryBytes,
     pub(crate) variables: Arc<[u64]>,
     /// Blocks started and ended.
     pub(crate) started: u64,
@@ -49,12 +49,15 @@ pub(crate) struct Prepared {
 
 /// Warps that a launch may hold at once: each has its registers in memory.
 const MAX_RESIDENT_WARPS: u64 = 1 << 16;
-/// What registers and local memory of all of them may take.
+/// The most bytes of registers and local memory of all of them.
 const MAX_RESIDENT_BYTES: u64 = 8 << 30;
 
-impl Prepared {
+impl PreparedLaunch {
     /// Checks a launch. `number` and `variables` are left for the caller to fill in.
-    pub(crate) fn new(launch: Launch, resident_blocks: Option<usize>) -> Result<Prepared, RequestError> {
+    pub(crate) fn new(
+        launch: Launch,
+        resident_blocks: Option<usize>,
+    ) -> Result<PreparedLaunch, RequestError> {
         let Launch { module, kernel, grid, block, shared_bytes, params, .. } = launch;
         let Some(entry) = module.functions.iter().position(|f| f.entry && *f.name == *kernel) else {
             let known = module.kernels().map(String::from).collect();
@@ -97,7 +100,7 @@ impl Prepared {
         let static_shared = function.shared_bytes;
         let total = match shared_bytes {
             0 => static_shared.into(),
-            bytes => Module::dynamic_begin(static_shared) + u64::from(bytes),
+            bytes => PtxModule::dynamic_begin(static_shared) + u64::from(bytes),
         };
         if total > MAX_SHARED_BYTES {
             let what = "shared memory in bytes";
@@ -107,7 +110,7 @@ impl Prepared {
             let (given, declared) = (params.len(), function.params.len());
             return Err(RequestError::Params { kernel, what: "the number of parameters", given, declared });
         }
-        let bytes = Bytes::zeroed(function.param_bytes as usize);
+        let bytes = MemoryBytes::zeroed(function.param_bytes as usize);
         for (given, declared) in params.iter().zip(&function.params) {
             let len = declared.bytes as usize;
             if given.len() != len {
@@ -116,7 +119,7 @@ impl Prepared {
             }
             bytes.copy_from(declared.offset as usize, given);
         }
-        Ok(Prepared {
+        Ok(PreparedLaunch {
             number: 0,
             entry: entry as u32,
             kernel: function.name.clone(),

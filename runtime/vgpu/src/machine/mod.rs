@@ -1,25 +1,25 @@
 //! The machine: ranks, their memory, and the runs of what is launched on them.
 
+pub(crate) mod exchange;
 pub(crate) mod hang;
 pub(crate) mod launch;
 pub(crate) mod observers;
-pub(crate) mod votes;
 pub(crate) mod worker;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use crate::clock::{Clock, ClockOptions, Timing};
+use crate::clock::{ClockOptions, Timing, VirtualClock};
 use crate::execute::counts::{ClassCount, LinkCounts, LinkStatistics, Waits};
 use crate::fault::{AccessKind, Fault, RequestError, SourceLine};
-use crate::front::module::Module;
-use crate::isa::{Class, Function};
-use crate::machine::launch::{Launch, Prepared};
+use crate::front::module::PtxModule;
+use crate::isa::{InstructionClass, PtxFunction};
+use crate::machine::exchange::{StopReason, WorkerExchange};
+use crate::machine::launch::{Launch, PreparedLaunch};
 use crate::machine::observers::Observers;
-use crate::machine::votes::{Board, Stop};
-use crate::machine::worker::{Shared, Worker};
-use crate::memory::{MAX_RANKS, Memory};
-use crate::model::{Check, Layout, Memory as Place, Model};
+use crate::machine::worker::{RunShared, Worker};
+use crate::memory::{MAX_RANKS, MachineMemory};
+use crate::model::{MemoryId, Model, ModelCheck, PacketLayout};
 
 /// Order in which the warps of a round run. Every live warp runs once a round, for a random number of instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Policy {
     Adversarial,
 }
 
-/// On how many threads of the host ranks run.
+/// The threads of the host that ranks run on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Execution {
@@ -49,15 +49,15 @@ pub enum Execution {
     },
 }
 
-/// What a machine is made from.
+/// The settings of a machine.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Virtual GPUs.
     pub ranks: usize,
-    /// On how many threads ranks run.
+    /// The threads that ranks run on.
     pub execution: Execution,
     /// Checks the PTX memory model; needs [`Execution::Deterministic`].
-    pub check: Option<Check>,
+    pub check: Option<ModelCheck>,
     /// Predicts times ([`Outcome::timing`]); needs [`Execution::Deterministic`], and decides the order of warps instead
     /// of the policy.
     pub clock: Option<ClockOptions>,
@@ -89,7 +89,7 @@ impl Default for Config {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// All launches have ended.
@@ -103,7 +103,7 @@ pub enum Status {
 
 /// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct RunStatistics {
     /// PTX instructions, counted once for each warp that executes them.
     pub instructions: u64,
     /// PTX instructions, counted once for each lane.
@@ -112,15 +112,15 @@ pub struct Statistics {
     pub rounds: u64,
     /// Ranks of the machine.
     pub ranks: usize,
-    /// What threads did to wait for each other.
+    /// The ways in which threads waited for each other.
     pub waits: Waits,
-    classes: [ClassCount; Class::COUNT],
+    classes: [ClassCount; InstructionClass::COUNT],
     links: Vec<LinkStatistics>,
 }
 
-impl Statistics {
+impl RunStatistics {
     /// Instructions of a class.
-    pub fn class(&self, class: Class) -> ClassCount {
+    pub fn class(&self, class: InstructionClass) -> ClassCount {
         self.classes[class as usize]
     }
 
@@ -136,10 +136,10 @@ impl Statistics {
 /// The end of a run without fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Why it ended.
+    /// The end that it has come to.
     pub status: Status,
-    /// What was executed since the last call of `run`.
-    pub statistics: Statistics,
+    /// Counts since the last call of `run`.
+    pub statistics: RunStatistics,
     /// When, if the machine has a clock; goes on from an earlier call of `run` that was stopped by a watched store.
     pub timing: Option<Timing>,
 }
@@ -148,11 +148,11 @@ pub struct Outcome {
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
-    pub(crate) memory: Memory,
+    pub(crate) memory: MachineMemory,
     /// Rank r belongs to worker r modulo their number.
     pub(crate) workers: Vec<Worker>,
     launches: usize,
-    loaded: Vec<(usize, Arc<Module>, Arc<[u64]>)>,
+    loaded: Vec<(usize, Arc<PtxModule>, Arc<[u64]>)>,
     pub(crate) observers: Observers,
 }
 
@@ -185,9 +185,9 @@ impl Machine {
                 return Err(RequestError::Clock { reason });
             }
         }
-        let clock = config.clock.clone().map(|clock| Box::new(Clock::new(clock, config.ranks)));
+        let clock = config.clock.clone().map(|clock| Box::new(VirtualClock::new(clock, config.ranks)));
         Ok(Machine {
-            memory: Memory::new(config.ranks, threads > 1),
+            memory: MachineMemory::new(config.ranks, threads > 1),
             workers: (0..threads).map(|number| Worker::new(number, threads, &config)).collect(),
             launches: 0,
             loaded: Vec::new(),
@@ -274,7 +274,7 @@ impl Machine {
         if let (Some(model), Some(id)) = (&mut self.observers.model, id)
             && self.memory.own(id).0 == id
         {
-            model.forget(Place::Global(id));
+            model.forget(MemoryId::Global(id));
         }
         Ok(())
     }
@@ -284,13 +284,13 @@ impl Machine {
     ///
     /// # Errors
     /// [`Fault::OutOfBounds`], [`Fault::UseAfterFree`].
-    pub fn packets(&mut self, address: u64, bytes: u64, layout: Layout) -> Result<(), Fault> {
+    pub fn packets(&mut self, address: u64, bytes: u64, layout: PacketLayout) -> Result<(), Fault> {
         let bad = |reason| self.memory.bad_access(AccessKind::Store, address, bytes, reason);
         let id = self.memory.resolve(address, bytes).map_err(bad)?;
         let found = self.memory.get(id);
         let from = address - found.bytes.origin(found.base);
         if let Some(model) = &mut self.observers.model {
-            model.declare_packets(Place::Global(self.memory.own(id).0), from, bytes, layout);
+            model.declare_packets(MemoryId::Global(self.memory.own(id).0), from, bytes, layout);
         }
         Ok(())
     }
@@ -316,7 +316,7 @@ impl Machine {
         if let (Some(model), Some(id)) = (&mut self.observers.model, self.memory.locate(address)) {
             let found = self.memory.get(id);
             let from = address - found.bytes.origin(found.base);
-            model.host_writes(Place::Global(self.memory.own(id).0), from, bytes.len() as u64);
+            model.host_writes(MemoryId::Global(self.memory.own(id).0), from, bytes.len() as u64);
         }
         Ok(())
     }
@@ -337,9 +337,9 @@ impl Machine {
     /// Gives lines of a module's sources labels, for the timeline of a machine with a clock: blocks are at the label of
     /// the line at which their kernel last accessed memory of a rank, came to a barrier or called a function. Lines without one go with what came
     /// before them.
-    pub fn label_lines(&mut self, module: &Arc<Module>, label: impl Fn(&SourceLine) -> Option<u32>) {
+    pub fn label_lines(&mut self, module: &Arc<PtxModule>, label: impl Fn(&SourceLine) -> Option<u32>) {
         if let Some(clock) = &mut self.observers.clock {
-            let labels = |f: &Function| (f.first, f.lines.iter().map(&label).collect());
+            let labels = |f: &PtxFunction| (f.first, f.lines.iter().map(&label).collect());
             clock.label(module, module.functions.iter().map(labels).collect());
         }
     }
@@ -353,7 +353,12 @@ impl Machine {
     ///
     /// # Errors
     /// No such rank or variable.
-    pub fn variable(&mut self, rank: usize, module: &Arc<Module>, name: &str) -> Result<u64, RequestError> {
+    pub fn variable(
+        &mut self,
+        rank: usize,
+        module: &Arc<PtxModule>,
+        name: &str,
+    ) -> Result<u64, RequestError> {
         let addresses = self.load(rank, module)?;
         match module.variables.iter().position(|v| *v.name == *name) {
             Some(number) => Ok(addresses[number]),
@@ -362,8 +367,8 @@ impl Machine {
     }
 
     /// Places a module's variables in a rank's memory, once.
-    fn load(&mut self, rank: usize, module: &Arc<Module>) -> Result<Arc<[u64]>, RequestError> {
-        let same = |(r, m, _): &&(usize, Arc<Module>, Arc<[u64]>)| *r == rank && Arc::ptr_eq(m, module);
+    fn load(&mut self, rank: usize, module: &Arc<PtxModule>) -> Result<Arc<[u64]>, RequestError> {
+        let same = |(r, m, _): &&(usize, Arc<PtxModule>, Arc<[u64]>)| *r == rank && Arc::ptr_eq(m, module);
         if let Some((.., addresses)) = self.loaded.iter().find(same) {
             return Ok(addresses.clone());
         }
@@ -398,7 +403,7 @@ impl Machine {
         if rank >= ranks {
             return Err(RequestError::Rank { rank, ranks });
         }
-        let mut launch = Prepared::new(launch, self.config.resident_blocks)?;
+        let mut launch = PreparedLaunch::new(launch, self.config.resident_blocks)?;
         launch.variables = self.load(rank, &launch.module.clone())?;
         launch.number = self.launches;
         self.launches += 1;
@@ -431,8 +436,8 @@ impl Machine {
         {
             clock.restart();
         }
-        let board = Board::new(self.workers.iter().map(|worker| &worker.tally));
-        let shared = Shared { config: &self.config, memory: &self.memory, board: &board };
+        let exchange = WorkerExchange::new(self.workers.iter().map(|worker| &worker.tally));
+        let shared = RunShared { config: &self.config, memory: &self.memory, exchange: &exchange };
         let mut observer = self.observers.active();
         std::thread::scope(|scope| {
             // The last one that has something to do runs here.
@@ -448,7 +453,7 @@ impl Machine {
                 worker.run(shared, observer.take());
             }
         });
-        let mut statistics = Statistics { ranks: self.config.ranks, ..Statistics::default() };
+        let mut statistics = RunStatistics { ranks: self.config.ranks, ..RunStatistics::default() };
         let mut links = vec![LinkCounts::default(); self.config.ranks.pow(2)];
         for Worker { tally, .. } in &self.workers {
             for (sum, class) in statistics.classes.iter_mut().zip(&tally.classes) {
@@ -463,16 +468,16 @@ impl Machine {
         statistics.instructions = statistics.classes.iter().map(|class| class.warps).sum();
         statistics.lane_instructions = statistics.classes.iter().map(|class| class.lanes).sum();
         let timing = self.observers.clock.as_mut().map(|clock| clock.timing());
-        let fault = match board.into_stop() {
+        let fault = match exchange.into_stop() {
             None => {
                 self.settle();
                 return Ok(Outcome { status: Status::Completed, statistics, timing });
             }
-            Some(Stop::Watched(address)) => {
+            Some(StopReason::Watched(address)) => {
                 return Ok(Outcome { status: Status::Watched { address }, statistics, timing });
             }
-            Some(Stop::Fault(fault)) => fault,
-            Some(Stop::Hang) => self.hang(),
+            Some(StopReason::Fault(fault)) => fault,
+            Some(StopReason::Hang) => self.hang(),
         };
         self.abandon();
         Err(fault)

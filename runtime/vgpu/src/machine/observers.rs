@@ -1,17 +1,17 @@
 //! Everything that observes a machine, as one observer.
 
-use crate::clock::Clock;
+use crate::clock::VirtualClock;
 use crate::fault::Fault;
-use crate::isa::Clock as Unit;
+use crate::isa::ClockUnit;
 use crate::model::Model;
-use crate::observe::{BlockInfo, Event, Multicast, Observer, Site, Touch};
+use crate::observe::{BlockInfo, MemoryTouch, MulticastAccess, Observer, WarpEvent, WarpSite};
 use crate::registers::{Reg, Regs};
 
 /// All that observe a machine.
 #[derive(Debug, Default)]
 pub(crate) struct Observers {
     pub(crate) model: Option<Box<Model>>,
-    pub(crate) clock: Option<Box<Clock>>,
+    pub(crate) clock: Option<Box<VirtualClock>>,
     pub(crate) others: Vec<Box<dyn Observer>>,
 }
 
@@ -32,11 +32,11 @@ impl Observers {
 }
 
 impl Observer for Observers {
-    fn issue(&mut self, site: &Site<'_>, frame: usize, regs: &Regs, active: u32) -> bool {
+    fn issue(&mut self, site: &WarpSite<'_>, frame: usize, regs: &Regs, active: u32) -> bool {
         self.clock.as_deref_mut().is_none_or(|clock| clock.issue(site, frame, regs, active))
     }
 
-    fn time(&mut self, unit: Unit) -> Option<u64> {
+    fn time(&mut self, unit: ClockUnit) -> Option<u64> {
         self.clock.as_deref_mut()?.time(unit)
     }
 
@@ -50,23 +50,23 @@ impl Observer for Observers {
         }
     }
 
-    fn call(&mut self, site: &Site<'_>) -> u32 {
+    fn call(&mut self, site: &WarpSite<'_>) -> u32 {
         self.model.as_deref_mut().map_or(0, |model| model.call(site))
     }
 
-    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
+    fn touch(&mut self, touch: &MemoryTouch<'_>) -> Result<(), Fault> {
         self.each().try_for_each(|observer| observer.touch(touch))
     }
 
-    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+    fn done(&mut self, touch: &MemoryTouch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
         self.each().try_fold(false, |replaced, observer| Ok(replaced | observer.done(touch, regs, to)?))
     }
 
-    fn multicast(&mut self, multicast: &Multicast<'_>) {
+    fn multicast(&mut self, multicast: &MulticastAccess<'_>) {
         self.each().for_each(|observer| observer.multicast(multicast));
     }
 
-    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
+    fn event(&mut self, site: WarpSite<'_>, event: WarpEvent) -> Result<(), Fault> {
         self.each().try_for_each(|observer| observer.event(site, event))
     }
 

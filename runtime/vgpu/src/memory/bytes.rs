@@ -9,24 +9,24 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use bytemuck::allocation::{try_zeroed_slice_box, zeroed_slice_box};
 
-use crate::isa::Order;
+use crate::isa::MemoryOrder;
 
-/// Where words lie.
+/// Words that threads of the host may access at once.
 type Words = Box<[AtomicU64]>;
 
 /// Bytes, and which of them have been written.
 #[derive(Debug, Default)]
-pub(crate) struct Bytes {
+pub(crate) struct MemoryBytes {
     words: Words,
     /// Bytes in use, the first `skip` of the first word not among them.
     len: usize,
     skip: usize,
     written: Option<Written>,
-    /// Whether threads beside the running one may access the bytes.
+    /// Threads beside the running one may access the bytes.
     shared: bool,
 }
 
-/// Which bytes have been written: a bit each.
+/// The bytes that have been written: a bit each.
 #[derive(Debug)]
 struct Written {
     bits: Words,
@@ -34,21 +34,21 @@ struct Written {
     left: AtomicU64,
 }
 
-impl Clone for Bytes {
-    fn clone(&self) -> Bytes {
+impl Clone for MemoryBytes {
+    fn clone(&self) -> MemoryBytes {
         let copy = |words: &[AtomicU64]| words.iter().map(|w| w.load(Ordering::Relaxed).into()).collect();
         let written = self.written.as_ref().map(|written| Written {
             bits: copy(&written.bits),
             left: written.left.load(Ordering::Relaxed).into(),
         });
-        Bytes { words: copy(&self.words), written, ..*self }
+        MemoryBytes { words: copy(&self.words), written, ..*self }
     }
 }
 
-impl PartialEq for Bytes {
-    /// Whether the values are equal.
-    fn eq(&self, other: &Bytes) -> bool {
-        let values = |bytes: &Bytes, at: usize| bytes.words[at].load(Ordering::Relaxed);
+impl PartialEq for MemoryBytes {
+    /// Compares the values.
+    fn eq(&self, other: &MemoryBytes) -> bool {
+        let values = |bytes: &MemoryBytes, at: usize| bytes.words[at].load(Ordering::Relaxed);
         self.words.len() == other.words.len()
             && (0..self.words.len()).all(|at| values(self, at) == values(other, at))
     }
@@ -72,32 +72,32 @@ fn ones(low: usize, high: usize) -> u64 {
     upto & !((1u64 << low) - 1)
 }
 
-impl Bytes {
+impl MemoryBytes {
     /// Zeros that one thread accesses.
-    pub(crate) fn zeroed(len: usize) -> Bytes {
-        Bytes { words: zeroed_slice_box(len.div_ceil(8)), len, ..Bytes::default() }
+    pub(crate) fn zeroed(len: usize) -> MemoryBytes {
+        MemoryBytes { words: zeroed_slice_box(len.div_ceil(8)), len, ..MemoryBytes::default() }
     }
 
     /// Bytes that nobody has written, for one thread.
-    pub(crate) fn uninitialized(len: usize) -> Bytes {
+    pub(crate) fn uninitialized(len: usize) -> MemoryBytes {
         let written = Written { bits: zeroed_slice_box(len.div_ceil(64)), left: (len as u64).into() };
-        Bytes { written: Some(written), ..Bytes::zeroed(len) }
+        MemoryBytes { written: Some(written), ..MemoryBytes::zeroed(len) }
     }
 
     /// Bytes that begin at an address: words are aligned as addresses are. `None` where the host has no room.
-    pub(crate) fn placed(address: u64, len: usize, zeroed: bool, shared: bool) -> Option<Bytes> {
+    pub(crate) fn placed(address: u64, len: usize, zeroed: bool, shared: bool) -> Option<MemoryBytes> {
         let skip = (address % 8) as usize;
         let words = |n: usize| try_zeroed_slice_box(n).ok();
         let written = match zeroed {
             true => None,
             false => Some(Written { bits: words((len + skip).div_ceil(64))?, left: (len as u64).into() }),
         };
-        Some(Bytes { words: words((len + skip).div_ceil(8))?, len, skip, written, shared })
+        Some(MemoryBytes { words: words((len + skip).div_ceil(8))?, len, skip, written, shared })
     }
 
     /// Adds zeros until there are `len` bytes, for one thread.
     pub(crate) fn grow(&mut self, len: usize) {
-        let longer = Bytes::zeroed(len);
+        let longer = MemoryBytes::zeroed(len);
         for (word, old) in self.words.iter().enumerate() {
             longer.set_word(word, old.load(Ordering::Relaxed));
         }
@@ -105,7 +105,7 @@ impl Bytes {
     }
 
     /// Copies a run of bytes from another one's.
-    pub(crate) fn copy(&self, at: usize, from: &Bytes, there: usize, len: usize) {
+    pub(crate) fn copy(&self, at: usize, from: &MemoryBytes, there: usize, len: usize) {
         let mut buffer = [0; 64];
         for done in (0..len).step_by(buffer.len()) {
             let part = &mut buffer[..(len - done).min(64)];
@@ -118,7 +118,7 @@ impl Bytes {
         self.len
     }
 
-    /// What to subtract from addresses to get offsets, if the first byte has this address.
+    /// The number to subtract from addresses to get offsets, if the first byte has this address.
     #[inline(always)]
     pub(crate) fn origin(&self, address: u64) -> u64 {
         address - self.skip as u64
@@ -129,13 +129,13 @@ impl Bytes {
         &self.words
     }
 
-    /// Whether all bytes have been written.
+    /// Returns true if all bytes have been written.
     #[inline(always)]
     pub(crate) fn complete(&self) -> bool {
         self.written.as_ref().is_none_or(|written| written.left.load(Ordering::Relaxed) == 0)
     }
 
-    /// Whether any of the bytes from offset `at` on has not been written.
+    /// Returns true if any of the bytes from offset `at` on has not been written.
     pub(crate) fn any_unwritten(&self, at: usize, len: usize) -> bool {
         let Some(written) = &self.written else { return false };
         let missing = |(word, low, high): (usize, usize, usize)| {
@@ -172,7 +172,7 @@ impl Bytes {
         self.words[word].load(Ordering::Relaxed)
     }
 
-    /// Replaces a word; says whether it was another.
+    /// Replaces a word; returns true if its value changed.
     #[inline(always)]
     pub(crate) fn set_word(&self, word: usize, value: u64) -> bool {
         let place = &self.words[word];
@@ -181,7 +181,7 @@ impl Bytes {
         old != value
     }
 
-    /// Replaces a word by a function of it, in one step; gives the old value.
+    /// Replaces a word by a function of it, in one step; returns the old value.
     #[inline(always)]
     pub(crate) fn update(&self, word: usize, mut new: impl FnMut(u64) -> u64) -> u64 {
         let place = &self.words[word];
@@ -198,7 +198,7 @@ impl Bytes {
         }
     }
 
-    /// Replaces the bits of `mask`; says whether they were others.
+    /// Replaces the bits of `mask`; returns true if any of them changed.
     #[inline(always)]
     pub(crate) fn merge(&self, word: usize, value: u64, mask: u64) -> bool {
         if mask == u64::MAX {
@@ -234,18 +234,18 @@ impl Bytes {
     }
 }
 
-/// What stands before the words of an access of this order.
+/// The fence before the words of an access of this order.
 #[inline(always)]
-pub(crate) fn before(order: Order) {
-    if matches!(order, Order::Release | Order::AcqRel) {
+pub(crate) fn before(order: MemoryOrder) {
+    if matches!(order, MemoryOrder::Release | MemoryOrder::AcqRel) {
         fence(Ordering::Release);
     }
 }
 
-/// What stands behind the words of an access of this order.
+/// The fence behind the words of an access of this order.
 #[inline(always)]
-pub(crate) fn after(order: Order) {
-    if matches!(order, Order::Acquire | Order::AcqRel) {
+pub(crate) fn after(order: MemoryOrder) {
+    if matches!(order, MemoryOrder::Acquire | MemoryOrder::AcqRel) {
         fence(Ordering::Acquire);
     }
 }

@@ -7,7 +7,7 @@ mod bytes;
 
 use std::sync::Arc;
 
-pub(crate) use bytes::{Bytes, after, before};
+pub(crate) use bytes::{MemoryBytes, after, before};
 
 use crate::fault::{AccessKind, BadAccess, Fault, Near, RequestError, Space};
 use crate::isa::WINDOW_SHIFT;
@@ -23,7 +23,7 @@ const GUARD: u64 = 4096;
 /// The most ranks that fit below the windows.
 pub(crate) const MAX_RANKS: usize = (1 << (WINDOW_SHIFT - RANK_SHIFT)) - 2;
 
-/// Why an access failed.
+/// The reason why an access failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     OutOfBounds,
@@ -57,7 +57,7 @@ pub(crate) struct Allocation {
     pub(crate) base: u64,
     pub(crate) len: u64,
     /// Shared by an allocation and its aliases.
-    pub(crate) bytes: Arc<Bytes>,
+    pub(crate) bytes: Arc<MemoryBytes>,
     pub(crate) label: Arc<str>,
     pub(crate) freed: bool,
     pub(crate) read_only: bool,
@@ -115,34 +115,34 @@ impl RankMemory {
 
 /// All memory that kernels of different blocks can share. While kernels run, only the values in it change.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MachineMemory {
     ranks: Vec<RankMemory>,
     /// Ranges whose stores end a run.
     pub(crate) watched: Vec<(u64, u64)>,
-    /// Whether several threads run kernels.
+    /// Several threads run kernels.
     shared: bool,
-    multicasts: Vec<Multicast>,
+    multicasts: Vec<MulticastRange>,
 }
 
 /// Addresses that stand for the same bytes of several allocations.
 #[derive(Debug)]
-struct Multicast {
+struct MulticastRange {
     base: u64,
     len: u64,
     label: Arc<str>,
-    /// What the first address stands for, by rank.
+    /// The bytes that the first address stands for, by rank.
     members: Vec<Member>,
 }
 
-/// What an address of a multicast range stands for on one rank.
+/// The bytes that an address of a multicast range stands for on one rank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) address: u64,
-    /// Which of the ranges over its allocation this one is, from 1.
+    /// Number of the range among those over its allocation, from 1.
     pub(crate) way: u8,
 }
 
-impl Multicast {
+impl MulticastRange {
     fn holds(&self, address: u64, bytes: u64) -> bool {
         address >= self.base && address - self.base <= self.len && bytes <= self.len - (address - self.base)
     }
@@ -151,15 +151,20 @@ impl Multicast {
 /// Rank and number of an allocation.
 pub(crate) type AllocationId = (usize, usize);
 
-impl Memory {
-    pub(crate) fn new(ranks: usize, shared: bool) -> Memory {
+impl MachineMemory {
+    pub(crate) fn new(ranks: usize, shared: bool) -> MachineMemory {
         let rank = |r: usize| RankMemory {
             allocations: Vec::new(),
             bases: Vec::new(),
             numbers: Vec::new(),
             next: (r as u64 + 1) << RANK_SHIFT,
         };
-        Memory { ranks: (0..ranks).map(rank).collect(), watched: Vec::new(), shared, multicasts: Vec::new() }
+        MachineMemory {
+            ranks: (0..ranks).map(rank).collect(),
+            watched: Vec::new(),
+            shared,
+            multicasts: Vec::new(),
+        }
     }
 
     pub(crate) fn allocate(
@@ -187,7 +192,7 @@ impl Memory {
         if end >> RANK_SHIFT != rank as u64 + 1 {
             return Err(refuse("the rank's address space is used up"));
         }
-        let Some(bytes) = Bytes::placed(base, bytes, zeroed, self.shared) else {
+        let Some(bytes) = MemoryBytes::placed(base, bytes, zeroed, self.shared) else {
             return Err(refuse("this machine has no room for it"));
         };
         memory.push(Allocation {
@@ -202,7 +207,7 @@ impl Memory {
         Ok(base)
     }
 
-    /// As [`Memory::allocate`], at an address of the caller's choice, where nothing lives. What the machine places itself goes
+    /// As [`MachineMemory::allocate`], at an address of the caller's choice, where nothing lives. What the machine places itself goes
     /// to the upper half of the rank's addresses from then on.
     pub(crate) fn place(&mut self, address: u64, label: &str, len: u64) -> Result<(), RequestError> {
         let refuse = |reason| RequestError::Allocation { label: label.into(), bytes: len, align: 1, reason };
@@ -225,7 +230,8 @@ impl Memory {
         {
             return Err(refuse("something else is there"));
         }
-        let bytes = usize::try_from(len).ok().and_then(|len| Bytes::placed(address, len, false, shared));
+        let bytes =
+            usize::try_from(len).ok().and_then(|len| MemoryBytes::placed(address, len, false, shared));
         let Some(bytes) = bytes else {
             return Err(refuse("this machine has no room for it"));
         };
@@ -349,13 +355,13 @@ impl Memory {
         if bytes == 0 || bytes > 1 << RANK_SHIFT || base + bytes >= MULTICAST_WINDOW + (1 << WINDOW_SHIFT) {
             return refuse("it is empty, or the address space is used up");
         }
-        let taken = |m: &Multicast| base < m.base + m.len && m.base < base + bytes;
+        let taken = |m: &MulticastRange| base < m.base + m.len && m.base < base + bytes;
         let of_ranks = (base >> RANK_SHIFT) <= self.ranks.len() as u64;
         if of_ranks || self.multicasts.iter().any(taken) {
             return refuse("something else is there");
         }
         let members = ranks.into_iter().map(|(_, member)| member).collect();
-        self.multicasts.push(Multicast { base, len: bytes, label: label.into(), members });
+        self.multicasts.push(MulticastRange { base, len: bytes, label: label.into(), members });
         Ok(base)
     }
 
@@ -364,7 +370,7 @@ impl Memory {
         self.multicasts.retain(|multicast| multicast.base != base);
     }
 
-    /// What bytes of a multicast range stand for, by rank, and the range's first address and its bytes.
+    /// The members of a multicast range at an address, by rank; with the range's first address and its bytes.
     pub(crate) fn members(&self, address: u64, bytes: u64) -> Result<(Vec<Member>, (u64, u64)), Reason> {
         match self.multicasts.iter().find(|m| m.holds(address, bytes)) {
             Some(found) => {
@@ -451,7 +457,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether a store to these bytes ends the run.
+    /// Returns true if a store to these bytes ends the run.
     #[inline]
     pub(crate) fn watches(&self, address: u64, bytes: u64) -> bool {
         self.watched.iter().any(|&(from, to)| address < to && address.saturating_add(bytes) > from)

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::clocks::{Clocks, Message, Who};
-use super::stamp::{Memory, Path, Stamp, Where};
+use super::clocks::{Clocks, ReleaseMessage, WarpId};
+use super::stamp::{MemoryId, MemoryLocation, Path, Stamp};
 use crate::isa::Scope;
 use crate::random::Random;
 
@@ -21,13 +21,13 @@ const REMEMBERED: usize = 8;
 /// Readers that a location remembers; beyond it only the newest value can be read.
 const READERS: usize = 64;
 
-/// Who did something: number of the moment, and the lane.
+/// The lane that did something: number of the moment, and of the lane.
 type Doer = (u32, usize);
 
 /// A lane that reads a location.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader {
-    pub(crate) who: Who,
+pub(crate) struct LocationReader {
+    pub(crate) who: WarpId,
     pub(crate) epoch: u32,
     pub(crate) lane: usize,
     /// Of a strong read.
@@ -37,7 +37,7 @@ pub(crate) struct Reader {
     pub(crate) path: Path,
 }
 
-impl Reader {
+impl LocationReader {
     fn doer(&self) -> Doer {
         (self.epoch, self.lane)
     }
@@ -56,76 +56,76 @@ pub(crate) struct Mark {
 }
 
 #[derive(Clone, Debug)]
-struct Write {
+struct RecordedWrite {
     value: u128,
     /// Nobody: what lay there before.
     by: Option<Doer>,
     mark: Mark,
-    messages: Vec<Arc<Message>>,
+    messages: Vec<Arc<ReleaseMessage>>,
 }
 
 #[derive(Clone, Debug)]
-struct Read {
+struct RecordedRead {
     by: Doer,
     number: u64,
-    /// Whether it and the write are morally strong.
+    /// It and the write are morally strong.
     observed: bool,
     path: Path,
 }
 
 /// A releasing operation on a location: what it published goes with later strong writes of its thread, too.
 #[derive(Clone, Debug)]
-struct Release {
+struct RecordedRelease {
     thread: (u32, u32, usize),
-    message: Arc<Message>,
+    message: Arc<ReleaseMessage>,
 }
 
 #[derive(Clone, Debug)]
-struct Location {
+struct TrackedLocation {
     bytes: u64,
-    writes: VecDeque<Write>,
+    writes: VecDeque<RecordedWrite>,
     /// Number of the first of `writes`.
     first: u64,
-    readers: Vec<Read>,
-    releases: Vec<Release>,
+    readers: Vec<RecordedRead>,
+    releases: Vec<RecordedRelease>,
 }
 
-/// What a read returns.
+/// The result of a read.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundValue {
     pub(crate) value: u128,
-    /// Whether it is the last one written.
+    /// It is the last one written.
     pub(crate) newest: bool,
     pub(crate) version: u64,
-    /// What was published with it; nothing unless the read and the write are morally strong.
-    pub(crate) messages: Vec<Arc<Message>>,
+    /// The messages published with it; none unless the read and the write are morally strong.
+    pub(crate) messages: Vec<Arc<ReleaseMessage>>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    locations: FxHashMap<Where, Location>,
+pub(crate) struct ValueHistory {
+    locations: FxHashMap<MemoryLocation, TrackedLocation>,
     /// The sizes of all of them: powers of two, added.
     sizes: u64,
 }
 
-impl History {
-    /// Whether the location is known with this size.
-    pub(crate) fn knows(&self, at: Where, bytes: u64) -> bool {
+impl ValueHistory {
+    /// Returns true if the location is known with this size.
+    pub(crate) fn knows(&self, at: MemoryLocation, bytes: u64) -> bool {
         self.locations.get(&at).is_some_and(|l| l.bytes == bytes)
     }
 
     /// Begins to remember a location that is to be written, with the value that lies there now, if any.
-    pub(crate) fn watch(&mut self, at: Where, bytes: u64, value: Option<u128>) {
+    pub(crate) fn watch(&mut self, at: MemoryLocation, bytes: u64, value: Option<u128>) {
         let mark = Mark { scope: None, atomic: false, version: 0, path: Path::OWN };
-        let before = value.map(|value| Write { value, by: None, mark, messages: Vec::new() });
+        let before = value.map(|value| RecordedWrite { value, by: None, mark, messages: Vec::new() });
         let writes = before.into_iter().collect();
-        let location = Location { bytes, writes, first: 0, readers: Vec::new(), releases: Vec::new() };
+        let location = TrackedLocation { bytes, writes, first: 0, readers: Vec::new(), releases: Vec::new() };
         self.sizes |= bytes;
         self.locations.insert(at, location);
     }
 
     /// A write of another size: only what lies in memory counts from now on. Elements are aligned to their sizes.
-    pub(crate) fn forget_overlapping(&mut self, (memory, offset): Where, bytes: u64) {
+    pub(crate) fn forget_overlapping(&mut self, (memory, offset): MemoryLocation, bytes: u64) {
         let mut others = self.sizes & !bytes;
         while others != 0 {
             let size = 1 << others.trailing_zeros();
@@ -141,46 +141,57 @@ impl History {
     /// A write, the last in coherence order, with what it publishes itself.
     pub(crate) fn write(
         &mut self,
-        at: Where,
+        at: MemoryLocation,
         value: u128,
         by: Doer,
         mark: Mark,
-        messages: Vec<Arc<Message>>,
+        messages: Vec<Arc<ReleaseMessage>>,
     ) {
         let Some(location) = self.locations.get_mut(&at) else { return };
-        location.writes.push_back(Write { value, by: Some(by), mark, messages });
+        location.writes.push_back(RecordedWrite { value, by: Some(by), mark, messages });
         if location.writes.len() > REMEMBERED {
             location.trim(1);
         }
     }
 
     /// A releasing operation of a lane on the location has published a message.
-    pub(crate) fn released(&mut self, at: Where, who: Who, lane: usize, message: &Arc<Message>) {
+    pub(crate) fn released(
+        &mut self,
+        at: MemoryLocation,
+        who: WarpId,
+        lane: usize,
+        message: &Arc<ReleaseMessage>,
+    ) {
         let Some(location) = self.locations.get_mut(&at) else { return };
         let thread = (who.block, who.warp, lane);
         // A later one publishes all that an earlier one did.
         location.releases.retain(|old| old.thread != thread || old.message.scope > message.scope);
-        location.releases.push(Release { thread, message: message.clone() });
+        location.releases.push(RecordedRelease { thread, message: message.clone() });
     }
 
-    /// What earlier releasing operations of a lane on the location have published.
-    pub(crate) fn releases(&self, at: Where, who: Who, lane: usize) -> impl Iterator<Item = &Arc<Message>> {
+    /// The messages that earlier releasing operations of a lane on the location have published.
+    pub(crate) fn releases(
+        &self,
+        at: MemoryLocation,
+        who: WarpId,
+        lane: usize,
+    ) -> impl Iterator<Item = &Arc<ReleaseMessage>> {
         let releases = self.locations.get(&at).map_or(&[][..], |l| &l.releases);
         let thread = (who.block, who.warp, lane);
         releases.iter().filter(move |r| r.thread == thread).map(|r| &r.message)
     }
 
-    /// Whether an earlier strong write that a new access does not know came before it all the same, since strong reads
-    /// that the new one knows have seen it (PTX ISA, "Causality order").
+    /// Returns true if an earlier strong write that a new access does not know came before it all the same, since strong
+    /// reads that the new one knows have seen it (PTX ISA, "Causality order").
     #[cold]
     pub(crate) fn precedes(
         &self,
-        at: Where,
+        at: MemoryLocation,
         bytes: u64,
         old: &Stamp,
         new: &Stamp,
         clocks: &Clocks,
-        reader: Reader,
+        reader: LocationReader,
     ) -> bool {
         let moment = clocks.moment(old.epoch);
         old.how.writes()
@@ -192,18 +203,18 @@ impl History {
             })
     }
 
-    /// Whether an earlier strong write by the one of a multicast range and a location's own address need not be put in
-    /// order with a new strong access by the other: strong reads that the new access knows have seen it, or nobody
-    /// remembers it any more.
+    /// Returns true if an earlier strong write and a new strong access, one of them by a multicast range and the other by
+    /// the location's own address, need no order: strong reads that the new access knows have seen the write, or it is no
+    /// longer remembered.
     #[cold]
     pub(crate) fn meets(
         &self,
-        at: Where,
+        at: MemoryLocation,
         bytes: u64,
         old: &Stamp,
         new: &Stamp,
         clocks: &Clocks,
-        reader: Reader,
+        reader: LocationReader,
     ) -> bool {
         let forgotten = |by: Doer| {
             let location = self.locations.get(&at).filter(|l| l.bytes == bytes);
@@ -217,8 +228,15 @@ impl History {
             })
     }
 
-    /// Whether a lane knows of a strong read that has seen a write, itself or through atomics that did.
-    fn observed(&self, at: Where, bytes: u64, by: Doer, clocks: &Clocks, reader: Reader) -> bool {
+    /// Returns true if a lane knows of a strong read that has seen a write, directly or through atomics.
+    fn observed(
+        &self,
+        at: MemoryLocation,
+        bytes: u64,
+        by: Doer,
+        clocks: &Clocks,
+        reader: LocationReader,
+    ) -> bool {
         let Some(location) = self.locations.get(&at).filter(|l| l.bytes == bytes) else { return false };
         let Some(at) = location.writes.iter().rposition(|w| w.by == Some(by)) else { return false };
         let through = location.writes.iter().skip(at + 1).take_while(|w| w.mark.atomic).count();
@@ -231,11 +249,11 @@ impl History {
     /// Reads the newest value, or, with `random`, any that may be read.
     pub(crate) fn read(
         &mut self,
-        at: Where,
+        at: MemoryLocation,
         clocks: &Clocks,
-        reader: Reader,
+        reader: LocationReader,
         random: Option<&mut Random>,
-    ) -> Option<Found> {
+    ) -> Option<FoundValue> {
         let location = self.locations.get_mut(&at)?;
         let last = location.first + (location.writes.len() as u64).checked_sub(1)?;
         let mut number = last;
@@ -256,7 +274,7 @@ impl History {
         let observed = write.mark.scope.zip(reader.scope).is_some_and(|(scope, own)| mutual(scope, own));
         let messages = if observed { write.messages.clone() } else { Vec::new() };
         let found =
-            Found { value: write.value, newest: number == last, version: write.mark.version, messages };
+            FoundValue { value: write.value, newest: number == last, version: write.mark.version, messages };
         location.note_reader(clocks, reader, number, observed);
         Some(found)
     }
@@ -267,18 +285,18 @@ impl History {
     }
 
     /// The host has written these bytes.
-    pub(crate) fn replaced(&mut self, memory: Memory, from: u64, bytes: u64) {
-        let apart = |at: u64, l: &Location| at + l.bytes <= from || from + bytes <= at;
+    pub(crate) fn replaced(&mut self, memory: MemoryId, from: u64, bytes: u64) {
+        let apart = |at: u64, l: &TrackedLocation| at + l.bytes <= from || from + bytes <= at;
         self.locations.retain(|(m, at), l| *m != memory || apart(*at, l));
     }
 
     /// Forgets what a memory held.
-    pub(crate) fn forget(&mut self, memory: Memory) {
+    pub(crate) fn forget(&mut self, memory: MemoryId) {
         self.locations.retain(|(m, _), _| *m != memory);
     }
 }
 
-impl Location {
+impl TrackedLocation {
     fn trim(&mut self, writes: usize) {
         self.writes.drain(..writes);
         self.first += writes as u64;
@@ -287,11 +305,11 @@ impl Location {
     }
 
     /// The number of the oldest write that a lane may read.
-    fn oldest(&self, clocks: &Clocks, reader: Reader) -> u64 {
+    fn oldest(&self, clocks: &Clocks, reader: LocationReader) -> u64 {
         let before = |(epoch, by): Doer, path: Path| {
             clocks.precedes(reader.who, reader.lane, (clocks.moment(epoch), 1 << by), path, reader.path)
         };
-        let bound = |w: &Write| {
+        let bound = |w: &RecordedWrite| {
             w.by.is_none_or(|by| before(by, w.mark.path))
                 || w.mark.version != 0 && w.mark.version <= reader.floor
         };
@@ -300,12 +318,12 @@ impl Location {
         read.max().unwrap_or(0).max(self.first + written as u64)
     }
 
-    fn note_reader(&mut self, clocks: &Clocks, reader: Reader, number: u64, observed: bool) {
+    fn note_reader(&mut self, clocks: &Clocks, reader: LocationReader, number: u64, observed: bool) {
         // Of what was written by nobody, and read by all, nothing has to be remembered.
         if number == self.first && self.writes[0].by.is_none() {
             return;
         }
-        let mine = |old: &Read| {
+        let mine = |old: &RecordedRead| {
             let moment = clocks.moment(old.by.0);
             old.by.1 == reader.lane
                 && old.path == reader.path
@@ -317,7 +335,7 @@ impl Location {
             return;
         }
         self.readers.retain(|old| !mine(old));
-        self.readers.push(Read { by: reader.doer(), number, observed, path: reader.path });
+        self.readers.push(RecordedRead { by: reader.doer(), number, observed, path: reader.path });
         if self.readers.len() > READERS {
             self.trim(self.writes.len() - 1);
             // The newest is all that can be read now.

@@ -1,4 +1,4 @@
-//! What is known to have happened: happens-before in two levels, blocks and the warps inside them.
+//! Knowledge of what has happened: happens-before in two levels, blocks and the warps inside them.
 //!
 //! The work of a warp is cut into *times*, that of a block into *phases* (full barriers). Knowledge of a block says "all
 //! phases before q", and, for warps of later phases, "all times before t", of all lanes or of some. So a barrier costs
@@ -18,16 +18,16 @@ pub(crate) struct Moment {
     pub(crate) time: u32,
 }
 
-/// Where a block ran: its rank, and the number of its launch.
+/// The rank and the number of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Home {
+pub(crate) struct LaunchId {
     pub(crate) rank: u32,
     pub(crate) launch: u32,
 }
 
-impl Home {
-    pub(crate) fn of(block: &BlockInfo) -> Home {
-        Home { rank: block.rank as u32, launch: block.launch as u32 }
+impl LaunchId {
+    pub(crate) fn of(block: &BlockInfo) -> LaunchId {
+        LaunchId { rank: block.rank as u32, launch: block.launch as u32 }
     }
 }
 
@@ -91,7 +91,7 @@ impl BlockKnown {
         self.warps.retain(|w| w.phase >= before);
     }
 
-    /// Whether joining `other` would change nothing.
+    /// Returns true if joining `other` would change nothing.
     fn includes(&self, other: &BlockKnown) -> bool {
         let included = |theirs: &WarpKnown| {
             theirs.phase < self.before
@@ -115,8 +115,8 @@ pub(crate) struct Knowledge {
 }
 
 impl Knowledge {
-    /// Whether everything that `lanes` did at a moment is known.
-    pub(crate) fn covers(&self, moment: Moment, lanes: u32, home: Home) -> bool {
+    /// Returns true if everything that `lanes` did at a moment is known.
+    pub(crate) fn covers(&self, moment: Moment, lanes: u32, home: LaunchId) -> bool {
         if self.launches.get(home.rank as usize).is_some_and(|&before| home.launch < before) {
             return true;
         }
@@ -170,7 +170,7 @@ impl Knowledge {
     }
 
     /// Adds a rank's launches with numbers below `before`, and drops what that makes superfluous.
-    pub(crate) fn add_launches(&mut self, rank: u32, before: u32, home: impl Fn(u32) -> Home) {
+    pub(crate) fn add_launches(&mut self, rank: u32, before: u32, home: impl Fn(u32) -> LaunchId) {
         let rank = rank as usize;
         if self.launches.len() <= rank {
             self.launches.resize(rank + 1, 0);
@@ -194,15 +194,15 @@ pub(crate) enum Proxy {
     Alias,
 }
 
-/// What a thread knows, and which part of it fences of the proxies have put in order with their accesses.
+/// The knowledge of a thread, and the parts of it that fences of the proxies have put in order with their accesses.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct ThreadKnowledge {
     pub(crate) known: Knowledge,
     fenced: [Knowledge; 2],
 }
 
-impl View {
-    pub(crate) fn join(&mut self, other: &View) {
+impl ThreadKnowledge {
+    pub(crate) fn join(&mut self, other: &ThreadKnowledge) {
         self.known.join(&other.known);
         for (own, theirs) in self.fenced.iter_mut().zip(&other.fenced) {
             if !theirs.is_empty() {
@@ -221,9 +221,9 @@ impl View {
     }
 }
 
-/// What the lanes of a warp know of each other's work.
+/// The knowledge that the lanes of a warp have of each other's work.
 #[derive(Clone, Debug)]
-pub(crate) struct Lanes {
+pub(crate) struct LaneClocks {
     /// All lanes know the times before this of all lanes but those in `gone`.
     converged: u32,
     /// Lanes that had exited when the others last met, and the times before which they are known.
@@ -232,12 +232,12 @@ pub(crate) struct Lanes {
     rows: Option<Box<[[u32; LANES]; LANES]>>,
 }
 
-impl Lanes {
-    pub(crate) fn new() -> Lanes {
-        Lanes { converged: 0, gone: Vec::new(), rows: None }
+impl LaneClocks {
+    pub(crate) fn new() -> LaneClocks {
+        LaneClocks { converged: 0, gone: Vec::new(), rows: None }
     }
 
-    /// Whether `lane` knows what `lanes` did at `time`; what itself did it knows.
+    /// Returns true if `lane` knows what `lanes` did at `time`; its own work it knows.
     pub(crate) fn knows(&self, lane: usize, lanes: u32, time: u32) -> bool {
         let others = lanes & !(1 << lane);
         if others == 0 {
@@ -250,7 +250,7 @@ impl Lanes {
         crate::registers::lanes(others).all(|other| time < rows[lane][other])
     }
 
-    /// Whether all lanes know what all did at `time`.
+    /// Returns true if all lanes know what all did at `time`.
     pub(crate) fn all_know(&self, time: u32) -> bool {
         time < self.converged && self.gone.is_empty()
     }
@@ -291,7 +291,7 @@ impl Lanes {
         }
     }
 
-    /// Whether lanes know different things of each other.
+    /// Returns true if lanes differ in what they know of each other.
     pub(crate) fn divided(&self) -> bool {
         self.rows.is_some()
     }
@@ -324,7 +324,7 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    const HOME: Home = Home { rank: 0, launch: 0 };
+    const HOME: LaunchId = LaunchId { rank: 0, launch: 0 };
 
     fn at(block: u32, phase: u32, warp: u32, time: u32) -> Moment {
         Moment { block, phase, warp, time }
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_launch_that_has_ended_needs_no_blocks() {
-        let home = |block| Home { rank: 2, launch: block };
+        let home = |block| LaunchId { rank: 2, launch: block };
         let mut known = Knowledge::default();
         known.add_phases(0, 4);
         known.add_phases(1, 1);
@@ -384,7 +384,7 @@ mod tests {
 
     #[test]
     fn lanes_learn_of_those_they_meet() {
-        let mut lanes = Lanes::new();
+        let mut lanes = LaneClocks::new();
         assert!(lanes.knows(4, 1 << 4, 0) && !lanes.knows(4, 1 << 5, 0));
         lanes.meet(0b0011, 1);
         lanes.meet(0b0110, 2);

@@ -19,37 +19,37 @@ use std::sync::Arc;
 
 use crate::fault::AccessKind;
 use crate::fault::race::{Race, SlotReuse};
-use crate::isa::{Access, Order, Scope};
-use crate::memory::Bytes;
+use crate::isa::{MemoryAccess, MemoryOrder, Scope};
+use crate::memory::MemoryBytes;
 use crate::observe::BlockInfo;
 use crate::random::Random;
 use crate::registers::Lanes;
 use asynchronous::Asynchronous;
-pub(crate) use asynchronous::{Copy, Extent};
-pub(crate) use clocks::Who;
-use clocks::{Clocks, Message};
-use history::{Found, History, Mark, Reader};
-pub(crate) use knowledge::{Home, Proxy, View};
-pub use packets::Layout;
+pub(crate) use asynchronous::{Extent, ModelCopy};
+pub(crate) use clocks::WarpId;
+use clocks::{Clocks, ReleaseMessage};
+use history::{FoundValue, LocationReader, Mark, ValueHistory};
+pub(crate) use knowledge::{LaunchId, Proxy, ThreadKnowledge};
+pub use packets::PacketLayout;
 use packets::Packets;
 use rustc_hash::FxHashMap;
 use shadow::Shadow;
-use stamp::{How, Relation, Stamp, Where};
-pub(crate) use stamp::{Memory, Path};
+use stamp::{AccessFlags, MemoryLocation, Relation, Stamp};
+pub(crate) use stamp::{MemoryId, Path};
 
-/// What the machine checks of the memory model, beyond what every run checks.
+/// The checks of the memory model, beyond those of every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct ModelCheck {
     /// Two accesses to the same bytes, at least one a store, that nothing puts in order, are a fault unless they are
     /// strong and of one size, and their scopes include each other's thread.
     pub races: bool,
-    /// Which reads may return values that have been replaced already.
+    /// The reads that may return values that have been replaced already.
     pub stale: Stale,
 }
 
-impl Default for Check {
-    fn default() -> Check {
-        Check { races: true, stale: Stale::default() }
+impl Default for ModelCheck {
+    fn default() -> ModelCheck {
+        ModelCheck { races: true, stale: Stale::default() }
     }
 }
 
@@ -67,36 +67,36 @@ pub enum Stale {
 }
 
 /// The accesses of a warp's instruction to one memory.
-pub(crate) struct Touch<'t> {
-    pub(crate) memory: Memory,
+pub(crate) struct ModelAccess<'t> {
+    pub(crate) memory: MemoryId,
     /// Address of the memory's first byte.
     pub(crate) base: u64,
     pub(crate) at: &'t Lanes<u64>,
     pub(crate) mask: u32,
-    pub(crate) access: &'t Access,
+    pub(crate) access: &'t MemoryAccess,
     /// Number of the instruction in its module.
     pub(crate) site: u32,
     pub(crate) path: Path,
 }
 
-impl Touch<'_> {
+impl ModelAccess<'_> {
     fn strong(&self) -> bool {
-        self.access.order != Order::Weak
+        self.access.order != MemoryOrder::Weak
     }
 
     fn scope(&self) -> Scope {
         match self.access.order {
-            Order::Volatile | Order::Mmio => Scope::Sys,
+            MemoryOrder::Volatile | MemoryOrder::Mmio => Scope::Sys,
             _ => self.access.scope,
         }
     }
 
     fn acquires(&self) -> bool {
-        matches!(self.access.order, Order::Acquire | Order::AcqRel)
+        matches!(self.access.order, MemoryOrder::Acquire | MemoryOrder::AcqRel)
     }
 
     fn releases(&self) -> bool {
-        matches!(self.access.order, Order::Release | Order::AcqRel)
+        matches!(self.access.order, MemoryOrder::Release | MemoryOrder::AcqRel)
     }
 
     /// Bytes of an element: of what is accessed at once.
@@ -144,10 +144,10 @@ pub(crate) enum Refusal {
 /// The state of the checks.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    check: Check,
+    check: ModelCheck,
     clocks: Clocks,
     shadow: Shadow,
-    history: History,
+    history: ValueHistory,
     packets: Packets,
     asynchronous: Asynchronous,
     random: Random,
@@ -159,12 +159,12 @@ pub(crate) struct Model {
     first: u32,
 }
 
-/// What a lane's strong store publishes.
-struct Published {
+/// The messages that a lane's strong store publishes.
+struct LaneMessages {
     lane: usize,
-    fences: Vec<Arc<Message>>,
+    fences: Vec<Arc<ReleaseMessage>>,
     /// By the store itself.
-    own: Option<Arc<Message>>,
+    own: Option<Arc<ReleaseMessage>>,
 }
 
 /// Bytes of the parts of a line that become visible together if one instruction stores them.
@@ -174,12 +174,12 @@ const PART: u64 = 16;
 pub(crate) type Override = (usize, usize, u128);
 
 impl Model {
-    pub(crate) fn new(check: Check, ranks: usize, seed: u64) -> Model {
+    pub(crate) fn new(check: ModelCheck, ranks: usize, seed: u64) -> Model {
         Model {
             check,
             clocks: Clocks::new(ranks),
             shadow: Shadow::default(),
-            history: History::default(),
+            history: ValueHistory::default(),
             packets: Packets::default(),
             asynchronous: Asynchronous::default(),
             random: Random::new(seed ^ 0x6d65_6d6f_7279),
@@ -207,16 +207,16 @@ impl Model {
         self.chain_numbers.clear();
     }
 
-    pub(crate) fn declare_packets(&mut self, memory: Memory, from: u64, bytes: u64, layout: Layout) {
+    pub(crate) fn declare_packets(&mut self, memory: MemoryId, from: u64, bytes: u64, layout: PacketLayout) {
         self.packets.declare(memory, from, bytes, layout);
     }
 
     /// The host writes while kernels are under way: nobody reads what it replaces.
-    pub(crate) fn host_writes(&mut self, memory: Memory, from: u64, bytes: u64) {
+    pub(crate) fn host_writes(&mut self, memory: MemoryId, from: u64, bytes: u64) {
         self.history.replaced(memory, from, bytes);
     }
 
-    pub(crate) fn forget(&mut self, memory: Memory) {
+    pub(crate) fn forget(&mut self, memory: MemoryId) {
         self.shadow.forget(memory);
         self.history.forget(memory);
         self.packets.forget(memory);
@@ -225,25 +225,25 @@ impl Model {
     /// A block begins; returns its number in the model.
     pub(crate) fn start_block(&mut self, block: &BlockInfo) -> u32 {
         self.blocks.push(block.clone());
-        self.clocks.start_block(Home::of(block), block.shape.warps())
+        self.clocks.start_block(LaunchId::of(block), block.shape.warps())
     }
 
     pub(crate) fn end_block(&mut self, block: u32) {
-        self.forget(Memory::Shared(block));
+        self.forget(MemoryId::Shared(block));
         self.asynchronous.end_block(block);
     }
 
-    pub(crate) fn end_launch(&mut self, home: Home) {
+    pub(crate) fn end_launch(&mut self, home: LaunchId) {
         self.clocks.end_launch(home);
     }
 
     /// Checks an access before it takes place. `bytes` is the memory as it is.
     pub(crate) fn before(
         &mut self,
-        who: Who,
+        who: WarpId,
         kind: AccessKind,
-        touch: &Touch<'_>,
-        bytes: &Bytes,
+        touch: &ModelAccess<'_>,
+        bytes: &MemoryBytes,
     ) -> Result<(), Refusal> {
         let epoch = self.clocks.epoch(who);
         if self.check.races {
@@ -256,7 +256,7 @@ impl Model {
             return Ok(());
         }
         if self.packets.any() {
-            let mut stored_to: Vec<Where> = Vec::new();
+            let mut stored_to: Vec<MemoryLocation> = Vec::new();
             let elements = touch.elements();
             let stores = elements.flat_map(|(lane, _, at)| parts(at, touch.size()).map(move |at| (lane, at)));
             for (lane, offset) in stores {
@@ -290,18 +290,18 @@ impl Model {
     /// Notes who accesses what, unless an element (its lane and offset) races with an earlier access.
     fn note(
         &mut self,
-        who: Who,
+        who: WarpId,
         epoch: u32,
         kind: AccessKind,
-        touch: &Touch<'_>,
+        touch: &ModelAccess<'_>,
     ) -> Result<(), (usize, u64, Stamp)> {
         let rw = match kind {
-            AccessKind::Load => How::READ,
-            AccessKind::Store => How::WRITE,
-            AccessKind::Atomic => How::READ | How::WRITE,
+            AccessKind::Load => AccessFlags::READ,
+            AccessKind::Store => AccessFlags::WRITE,
+            AccessKind::Atomic => AccessFlags::READ | AccessFlags::WRITE,
         };
         let (size, count) = (touch.size(), u64::from(touch.count()));
-        let how = How::new(rw, touch.strong(), touch.scope() as u16, size);
+        let how = AccessFlags::new(rw, touch.strong(), touch.scope() as u16, size);
         let (clocks, history) = (&self.clocks, &self.history);
         let settled = clocks.settled();
         // All lanes know all of this moment: most neighbouring cells were touched in the same one.
@@ -316,7 +316,7 @@ impl Model {
             }
             let relation = clocks.relation(who, old, new);
             let lane = new.lanes.trailing_zeros() as usize;
-            let reader = Reader { who, epoch, lane, scope: None, floor: 0, path: new.path };
+            let reader = LocationReader { who, epoch, lane, scope: None, floor: 0, path: new.path };
             let at = (touch.memory, offset);
             match relation {
                 Relation::Race if history.precedes(at, size, old, new, clocks, reader) => Relation::Before,
@@ -340,7 +340,7 @@ impl Model {
         let mut run = lanes.map(|(first, end)| {
             let bytes = count * size;
             let offset = (touch.at[first as usize] - touch.base).wrapping_sub(u64::from(first) * bytes);
-            shadow::Run { offset, bytes, size, stamp, end, settled, known: 0 }
+            shadow::LaneRun { offset, bytes, size, stamp, end, settled, known: 0 }
         });
         let mut rest = touch.mask;
         while rest != 0 {
@@ -362,7 +362,7 @@ impl Model {
     }
 
     /// A store has taken place.
-    pub(crate) fn stored(&mut self, who: Who, touch: &Touch<'_>, bytes: &Bytes) {
+    pub(crate) fn stored(&mut self, who: WarpId, touch: &ModelAccess<'_>, bytes: &MemoryBytes) {
         let strong = touch.strong();
         if !strong && self.check.stale != Stale::All {
             let (from, to) = touch.extent();
@@ -374,7 +374,7 @@ impl Model {
         let size = touch.size();
         let messages = if strong { self.messages(who, touch) } else { Vec::new() };
         // Versions of the lines that this instruction stores parts of.
-        let mut lines: Vec<(Where, u64)> = Vec::new();
+        let mut lines: Vec<(MemoryLocation, u64)> = Vec::new();
         for (lane, _, offset) in touch.elements() {
             let at = (touch.memory, offset);
             if !strong {
@@ -401,33 +401,34 @@ impl Model {
         }
     }
 
-    /// What a strong store of each lane publishes by fences before it, and, if it releases, by itself.
-    fn messages(&mut self, who: Who, touch: &Touch<'_>) -> Vec<Published> {
+    /// The messages that a strong store of each lane publishes by fences before it and, if it releases, by itself.
+    fn messages(&mut self, who: WarpId, touch: &ModelAccess<'_>) -> Vec<LaneMessages> {
         let scope = touch.scope();
         let lanes = crate::registers::lanes(touch.mask);
-        let mut messages: Vec<Published> =
-            lanes.map(|lane| Published { lane, fences: self.clocks.ready(who, lane), own: None }).collect();
+        let mut messages: Vec<LaneMessages> = lanes
+            .map(|lane| LaneMessages { lane, fences: self.clocks.ready(who, lane), own: None })
+            .collect();
         if touch.releases() {
             for (published, (_, view)) in messages.iter_mut().zip(self.clocks.release(who, touch.mask)) {
-                published.own = Some(Arc::new(Message { view, scope, from: who.block }));
+                published.own = Some(Arc::new(ReleaseMessage { view, scope, from: who.block }));
             }
         }
         messages
     }
 
-    /// What the strong store of a lane publishes at one location.
+    /// The messages that the strong store of a lane publishes at one location.
     fn published_at(
         &mut self,
-        who: Who,
-        touch: &Touch<'_>,
-        messages: &[Published],
+        who: WarpId,
+        touch: &ModelAccess<'_>,
+        messages: &[LaneMessages],
         lane: usize,
-        at: Where,
-    ) -> Vec<Arc<Message>> {
-        let Some(Published { fences, own, .. }) = messages.iter().find(|m| m.lane == lane) else {
+        at: MemoryLocation,
+    ) -> Vec<Arc<ReleaseMessage>> {
+        let Some(LaneMessages { fences, own, .. }) = messages.iter().find(|m| m.lane == lane) else {
             return Vec::new();
         };
-        let mut all: Vec<Arc<Message>> = fences.clone();
+        let mut all: Vec<Arc<ReleaseMessage>> = fences.clone();
         match own {
             Some(own) => {
                 self.history.released(at, who, lane, own);
@@ -439,13 +440,13 @@ impl Model {
         all
     }
 
-    fn reader(&self, who: Who, epoch: u32, lane: usize, touch: &Touch<'_>) -> Reader {
+    fn reader(&self, who: WarpId, epoch: u32, lane: usize, touch: &ModelAccess<'_>) -> LocationReader {
         let scope = touch.strong().then(|| touch.scope());
-        Reader { who, epoch, lane, scope, floor: 0, path: touch.path }
+        LocationReader { who, epoch, lane, scope, floor: 0, path: touch.path }
     }
 
     /// A load has taken place; returns what lanes read instead of what lies in memory.
-    pub(crate) fn loaded(&mut self, who: Who, touch: &Touch<'_>) -> Vec<Override> {
+    pub(crate) fn loaded(&mut self, who: WarpId, touch: &ModelAccess<'_>) -> Vec<Override> {
         let strong = touch.strong();
         let mut instead = Vec::new();
         if !strong && self.check.stale != Stale::All {
@@ -481,7 +482,7 @@ impl Model {
                     }
                 }
             }
-            let Some(Found { value, newest, version, messages }) = found else { continue };
+            let Some(FoundValue { value, newest, version, messages }) = found else { continue };
             if let Some(line) = line {
                 self.packets.read_line(line, (epoch, lane), version);
             }
@@ -496,7 +497,14 @@ impl Model {
     }
 
     /// A strong read of a lane saw a write with these messages.
-    fn take(&mut self, who: Who, lane: usize, touch: &Touch<'_>, at: Where, messages: &[Arc<Message>]) {
+    fn take(
+        &mut self,
+        who: WarpId,
+        lane: usize,
+        touch: &ModelAccess<'_>,
+        at: MemoryLocation,
+        messages: &[Arc<ReleaseMessage>],
+    ) {
         let scope = touch.scope();
         for message in messages {
             let mutual = self.clocks.reaches(message.scope, message.from, who.block)
@@ -510,7 +518,7 @@ impl Model {
     }
 
     /// A read-modify-write of one lane has taken place.
-    pub(crate) fn modified(&mut self, who: Who, touch: &Touch<'_>, bytes: &Bytes) {
+    pub(crate) fn modified(&mut self, who: WarpId, touch: &ModelAccess<'_>, bytes: &MemoryBytes) {
         let size = touch.size();
         let epoch = self.clocks.epoch(who);
         for (lane, _, offset) in touch.elements() {
@@ -534,24 +542,24 @@ impl Model {
         }
     }
 
-    pub(crate) fn fence(&mut self, who: Who, lanes: u32, order: Order, scope: Scope) {
-        let acquires = order != Order::Release;
-        if order == Order::SeqCst {
+    pub(crate) fn fence(&mut self, who: WarpId, lanes: u32, order: MemoryOrder, scope: Scope) {
+        let acquires = order != MemoryOrder::Release;
+        if order == MemoryOrder::SeqCst {
             self.clocks.fence(who, lanes, scope, true, false);
             self.clocks.order_fence(who, lanes, scope);
         }
-        self.clocks.fence(who, lanes, scope, acquires, order != Order::Acquire);
+        self.clocks.fence(who, lanes, scope, acquires, order != MemoryOrder::Acquire);
     }
 
-    pub(crate) fn fence_proxy(&mut self, who: Who, lanes: u32, proxy: Proxy) {
+    pub(crate) fn fence_proxy(&mut self, who: WarpId, lanes: u32, proxy: Proxy) {
         self.clocks.fence_proxy(who, lanes, proxy);
     }
 
-    pub(crate) fn meet(&mut self, who: Who, lanes: u32, live: u32) {
+    pub(crate) fn meet(&mut self, who: WarpId, lanes: u32, live: u32) {
         self.clocks.meet(who, lanes, live);
     }
 
-    pub(crate) fn arrive(&mut self, who: Who, barrier: u32, lanes: u32, waits: bool) {
+    pub(crate) fn arrive(&mut self, who: WarpId, barrier: u32, lanes: u32, waits: bool) {
         self.clocks.arrive(who, barrier, lanes, waits);
     }
 
@@ -560,20 +568,20 @@ impl Model {
     }
 }
 
-/// Whether a view makes another one superfluous.
-fn covers(wide: &View, narrow: &View) -> bool {
+/// Returns true if a view makes another one superfluous.
+fn covers(wide: &ThreadKnowledge, narrow: &ThreadKnowledge) -> bool {
     let mut both = wide.clone();
     both.join(narrow);
     both == *wide
 }
 
-/// Where the parts of an element begin that packet regions tell apart.
+/// The offsets of the parts of an element that packet regions tell apart.
 fn parts(offset: u64, size: u64) -> impl Iterator<Item = u64> {
     (offset..offset + size).step_by(packets::UNIT as usize)
 }
 
-/// What lies at some bytes.
-fn value(bytes: &Bytes, offset: u64, size: u64) -> u128 {
+/// The value of some bytes.
+fn value(bytes: &MemoryBytes, offset: u64, size: u64) -> u128 {
     let mut raw = [0; 16];
     let size = size as usize;
     bytes.copy_to(offset as usize, &mut raw[..size]);

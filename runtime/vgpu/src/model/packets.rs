@@ -3,13 +3,13 @@
 
 use rustc_hash::FxHashMap;
 
-use super::clocks::{Clocks, Who};
-use super::stamp::{Memory, Where};
+use super::clocks::{Clocks, WarpId};
+use super::stamp::{MemoryId, MemoryLocation};
 
-/// How a packet region is laid out.
+/// The layout of a packet region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Layout {
+pub enum PacketLayout {
     /// Packets of 8 bytes, half data and half flag, each stored at once.
     Ll,
     /// Lines of 128 bytes, 120 of data and 8 of flag. 16-byte stores of one instruction of a warp to a line become
@@ -22,15 +22,15 @@ pub(super) const UNIT: u64 = 8;
 
 #[derive(Clone, Debug)]
 struct Region {
-    memory: Memory,
+    memory: MemoryId,
     from: u64,
     to: u64,
-    layout: Layout,
+    layout: PacketLayout,
 }
 
 /// The last content of a unit: who wrote it, and who has read it since.
 #[derive(Clone, Debug)]
-struct Unit {
+struct PacketUnit {
     by: (u32, usize),
     site: u32,
     readers: Vec<(u32, usize)>,
@@ -52,22 +52,22 @@ const READERS: usize = 64;
 
 /// A line of 128 bytes: how many instructions have stored to it, and who has read what which of them stored.
 #[derive(Clone, Debug, Default)]
-struct Line {
+struct PacketLine {
     version: u64,
     readers: Vec<((u32, usize), u64)>,
-    /// What all may not fall behind.
+    /// The version that nobody may fall behind.
     floor: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
     regions: Vec<Region>,
-    units: FxHashMap<Where, Unit>,
-    lines: FxHashMap<Where, Line>,
+    units: FxHashMap<MemoryLocation, PacketUnit>,
+    lines: FxHashMap<MemoryLocation, PacketLine>,
 }
 
 impl Packets {
-    pub(crate) fn declare(&mut self, memory: Memory, from: u64, bytes: u64, layout: Layout) {
+    pub(crate) fn declare(&mut self, memory: MemoryId, from: u64, bytes: u64, layout: PacketLayout) {
         self.regions.push(Region { memory, from, to: from + bytes, layout });
     }
 
@@ -76,28 +76,28 @@ impl Packets {
     }
 
     /// The unit that a byte belongs to.
-    pub(crate) fn unit(&self, (memory, offset): Where) -> Option<Where> {
+    pub(crate) fn unit(&self, (memory, offset): MemoryLocation) -> Option<MemoryLocation> {
         let region = self.regions.iter().find(|r| r.memory == memory && (r.from..r.to).contains(&offset))?;
         let within = (offset - region.from) / UNIT * UNIT;
         Some((memory, region.from + within))
     }
 
     /// The line that a byte belongs to, where lines become visible as a whole.
-    pub(crate) fn line(&self, (memory, offset): Where) -> Option<Where> {
+    pub(crate) fn line(&self, (memory, offset): MemoryLocation) -> Option<MemoryLocation> {
         let region = self.regions.iter().find(|r| r.memory == memory && (r.from..r.to).contains(&offset))?;
         let within = (offset - region.from) / LINE * LINE;
-        (region.layout == Layout::Ll128).then_some((memory, region.from + within))
+        (region.layout == PacketLayout::Ll128).then_some((memory, region.from + within))
     }
 
     /// An instruction stores 16-byte parts to a line; returns the line's new version.
-    pub(crate) fn store_line(&mut self, line: Where) -> u64 {
+    pub(crate) fn store_line(&mut self, line: MemoryLocation) -> u64 {
         let line = self.lines.entry(line).or_default();
         line.version += 1;
         line.version
     }
 
     /// The version of a line behind which a lane may not fall: what its warp, or anyone of whom it knows, has read.
-    pub(crate) fn floor(&self, line: Where, clocks: &Clocks, who: Who, lane: usize) -> u64 {
+    pub(crate) fn floor(&self, line: MemoryLocation, clocks: &Clocks, who: WarpId, lane: usize) -> u64 {
         let Some(line) = self.lines.get(&line) else { return 0 };
         let bound = |(epoch, reader): (u32, usize)| {
             let moment = clocks.moment(epoch);
@@ -109,7 +109,7 @@ impl Packets {
     }
 
     /// A lane has read a part of a line that came with a version.
-    pub(crate) fn read_line(&mut self, line: Where, reader: (u32, usize), version: u64) {
+    pub(crate) fn read_line(&mut self, line: MemoryLocation, reader: (u32, usize), version: u64) {
         let Some(line) = self.lines.get_mut(&line) else { return };
         if version <= line.floor || line.readers.contains(&(reader, version)) {
             return;
@@ -124,9 +124,9 @@ impl Packets {
     /// A store of a lane to a unit, once an instruction: all that it stores there comes at once.
     pub(crate) fn store(
         &mut self,
-        unit: Where,
+        unit: MemoryLocation,
         clocks: &Clocks,
-        who: Who,
+        who: WarpId,
         (epoch, lane): (u32, usize),
         site: u32,
     ) -> Result<(), Reused> {
@@ -139,12 +139,12 @@ impl Packets {
                 return Err(Reused { by: last.by, site: last.site, reader: last.readers.first().copied() });
             }
         }
-        self.units.insert(unit, Unit { by: (epoch, lane), site, readers: Vec::new() });
+        self.units.insert(unit, PacketUnit { by: (epoch, lane), site, readers: Vec::new() });
         Ok(())
     }
 
     /// A load of a lane returned the unit's last content. Of each thread the first such read is remembered.
-    pub(crate) fn read(&mut self, unit: Where, clocks: &Clocks, reader: (u32, usize)) {
+    pub(crate) fn read(&mut self, unit: MemoryLocation, clocks: &Clocks, reader: (u32, usize)) {
         let Some(unit) = self.units.get_mut(&unit) else { return };
         let thread = |(epoch, lane): (u32, usize)| {
             let moment = clocks.moment(epoch);
@@ -161,7 +161,7 @@ impl Packets {
         self.lines.clear();
     }
 
-    pub(crate) fn forget(&mut self, memory: Memory) {
+    pub(crate) fn forget(&mut self, memory: MemoryId) {
         self.regions.retain(|r| r.memory != memory);
         self.units.retain(|(m, _), _| *m != memory);
         self.lines.retain(|(m, _), _| *m != memory);

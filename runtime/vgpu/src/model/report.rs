@@ -1,11 +1,11 @@
-//! What the model refuses, in words.
+//! Findings of the model, with the places and accesses that they name.
 
-use super::clocks::{self, Who};
+use super::clocks::{self, WarpId};
 use super::packets::Reused;
 use super::stamp::Stamp;
-use super::{Model, Touch, knowledge::Proxy};
+use super::{Model, ModelAccess, knowledge::Proxy};
 use crate::fault::race::{Party, Race, RaceReason, SlotReuse};
-use crate::fault::{AccessKind, Place};
+use crate::fault::{AccessKind, FaultPlace};
 use crate::isa::Scope;
 use crate::registers::LANES;
 
@@ -19,7 +19,7 @@ fn name(scope: Scope) -> &'static str {
 
 impl Model {
     /// The place of a moment.
-    fn place_of(&self, epoch: u32, lane: usize, site: u32) -> Place {
+    fn place_of(&self, epoch: u32, lane: usize, site: u32) -> FaultPlace {
         let moment = self.clocks.moment(epoch);
         let mut place = self.place(moment.block, moment.warp, lane, site);
         let mut callers = Vec::new();
@@ -35,13 +35,13 @@ impl Model {
     }
 
     /// The calls that led there are left out.
-    fn place(&self, block: u32, warp: u32, lane: usize, site: u32) -> Place {
+    fn place(&self, block: u32, warp: u32, lane: usize, site: u32) -> FaultPlace {
         let info = &self.blocks[block as usize];
         let (ptx_line, source) = info.module.lines(site);
         // An asynchronous copy has no thread; it is told as the first of its block.
         let thread = warp.saturating_mul(LANES as u32).saturating_add(lane as u32);
         let thread = if thread < info.shape.thread_count() { thread } else { 0 };
-        Place {
+        FaultPlace {
             rank: self.clocks.home(block).rank as usize,
             kernel: info.kernel.clone(),
             block: info.shape.block,
@@ -63,16 +63,16 @@ impl Model {
         Party { place: self.place_of(stamp.epoch, lane, stamp.site), warp: moment.warp, kind, scope }
     }
 
-    fn current(&self, who: Who, lane: usize, touch: &Touch<'_>, kind: AccessKind) -> Party {
+    fn current(&self, who: WarpId, lane: usize, touch: &ModelAccess<'_>, kind: AccessKind) -> Party {
         let scope = touch.strong().then(|| name(touch.scope()));
         Party { place: self.place(who.block, who.warp, lane, touch.site), warp: who.warp, kind, scope }
     }
 
     pub(super) fn race(
         &self,
-        who: Who,
+        who: WarpId,
         lane: usize,
-        touch: &Touch<'_>,
+        touch: &ModelAccess<'_>,
         kind: AccessKind,
         offset: u64,
         earlier: &Stamp,
@@ -104,9 +104,9 @@ impl Model {
 
     pub(super) fn slot_reuse(
         &self,
-        who: Who,
+        who: WarpId,
         lane: usize,
-        touch: &Touch<'_>,
+        touch: &ModelAccess<'_>,
         offset: u64,
         reused: &Reused,
     ) -> SlotReuse {

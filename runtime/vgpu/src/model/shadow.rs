@@ -1,12 +1,12 @@
-//! Who accessed what last: a cell for every four bytes of memory that kernels touch, and one for all of a row that warps
-//! access lane by lane.
+//! The last accesses to memory: a cell for every four bytes that kernels touch, and one for a whole row that warps access
+//! lane by lane.
 
-use super::stamp::{Memory, NOBODY, Relation, Stamp};
+use super::stamp::{MemoryId, NOBODY, Relation, Stamp};
 use rustc_hash::FxHashMap;
 
 /// The accesses to a cell that a new one has to be compared with.
 #[derive(Clone, Copy, Debug)]
-struct Cell {
+struct ShadowCell {
     write: Stamp,
     read: Stamp,
     /// Number of the list of further ones, plus 1.
@@ -23,13 +23,13 @@ const PAGE: u64 = ROW_BYTES * ROWS as u64;
 
 /// Neighbouring cells.
 #[derive(Clone, Debug)]
-enum Row {
+enum ShadowRow {
     /// Lanes of one instruction wrote all of it, one after another, and lanes of one instruction read it since.
     Even {
         write: Lined,
         read: Lined,
     },
-    Cells(Box<[Cell; ROW]>),
+    Cells(Box<[ShadowCell; ROW]>),
 }
 
 /// Accesses of neighbouring lanes to the cells of a row: the stamp is that of the row's first lane.
@@ -54,45 +54,45 @@ impl Lined {
     }
 }
 
-impl Row {
-    fn cells(&mut self) -> &mut [Cell; ROW] {
-        if let Row::Even { write, read } = self {
-            let cell = |n: usize| Cell { write: write.cell(n), read: read.cell(n), more: 0 };
-            *self = Row::Cells(Box::new(std::array::from_fn(cell)));
+impl ShadowRow {
+    fn cells(&mut self) -> &mut [ShadowCell; ROW] {
+        if let ShadowRow::Even { write, read } = self {
+            let cell = |n: usize| ShadowCell { write: write.cell(n), read: read.cell(n), more: 0 };
+            *self = ShadowRow::Cells(Box::new(std::array::from_fn(cell)));
         }
         match self {
-            Row::Cells(cells) => cells,
-            Row::Even { .. } => unreachable!("it has just been made cells of"),
+            ShadowRow::Cells(cells) => cells,
+            ShadowRow::Even { .. } => unreachable!("it has just been made cells of"),
         }
     }
 
-    /// Whether this holds of all earlier accesses, and what has to be looked at more closely is not there.
+    /// Returns true if this holds of all earlier accesses, and no cell has further ones.
     fn all(&self, over: impl Fn(&Stamp) -> bool) -> bool {
         match self {
-            Row::Even { write, read } => over(&write.stamp) && over(&read.stamp),
-            Row::Cells(cells) => cells.iter().all(|c| c.more == 0 && over(&c.write) && over(&c.read)),
+            ShadowRow::Even { write, read } => over(&write.stamp) && over(&read.stamp),
+            ShadowRow::Cells(cells) => cells.iter().all(|c| c.more == 0 && over(&c.write) && over(&c.read)),
         }
     }
 }
 
 #[derive(Clone, Debug)]
-struct Page {
-    rows: [Row; ROWS],
-    /// Whether a location that strong accesses use begins here.
+struct ShadowPage {
+    rows: [ShadowRow; ROWS],
+    /// A location that strong accesses use begins here.
     watched: bool,
 }
 
 /// The cells of all memories.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shadow {
-    memories: FxHashMap<Memory, Vec<Option<Box<Page>>>>,
+    memories: FxHashMap<MemoryId, Vec<Option<Box<ShadowPage>>>>,
     lists: Vec<Vec<Stamp>>,
     free: Vec<u32>,
 }
 
 /// The cells of one memory.
 pub(crate) struct Cells<'s> {
-    pages: &'s mut Vec<Option<Box<Page>>>,
+    pages: &'s mut Vec<Option<Box<ShadowPage>>>,
     lists: &'s mut Vec<Vec<Stamp>>,
     free: &'s mut Vec<u32>,
 }
@@ -141,8 +141,8 @@ impl Cells<'_> {
 
 /// Accesses of lanes to whole cells that lie one after another.
 #[derive(Clone, Copy)]
-pub(crate) struct Run {
-    /// Where lane 0 would begin; what a lane accesses is aligned to its bytes.
+pub(crate) struct LaneRun {
+    /// Offset at which lane 0 would begin; a lane's access is aligned to its bytes.
     pub(crate) offset: u64,
     /// Of a lane.
     pub(crate) bytes: u64,
@@ -152,15 +152,15 @@ pub(crate) struct Run {
     pub(crate) stamp: Stamp,
     /// The lanes after the last one.
     pub(crate) end: u32,
-    /// What settled happened before everything (see [`Stamp::epoch`]), and so did the moment `known` by this path.
+    /// Moments up to `settled` happened before everything (see [`Stamp::epoch`]), and so did the moment `known` by this path.
     pub(crate) settled: u32,
     pub(crate) known: u32,
 }
 
 impl Cells<'_> {
     /// Notes the accesses of lanes from `lane` on, up to one that needs a closer look, which is returned.
-    pub(crate) fn run(&mut self, run: &Run, mut lane: u32) -> u32 {
-        let Run { offset, bytes, size, mut stamp, end, settled, known } = *run;
+    pub(crate) fn run(&mut self, run: &LaneRun, mut lane: u32) -> u32 {
+        let LaneRun { offset, bytes, size, mut stamp, end, settled, known } = *run;
         let over = |old: &Stamp| old.epoch <= settled || old.epoch == known && old.path == stamp.path;
         let (each, parts, how) = ((bytes / 4) as usize, size / 4 - 1, stamp.how);
         let writes = how.writes();
@@ -174,9 +174,9 @@ impl Cells<'_> {
                 stamp.how = how;
                 let now = Lined { stamp, bytes: bytes as u8 };
                 match row {
-                    _ if writes => *row = Row::Even { write: now, read: Lined::NOBODY },
-                    Row::Even { read, .. } => *read = now,
-                    Row::Cells(cells) => read_all(cells, &now),
+                    _ if writes => *row = ShadowRow::Even { write: now, read: Lined::NOBODY },
+                    ShadowRow::Even { read, .. } => *read = now,
+                    ShadowRow::Cells(cells) => read_all(cells, &now),
                 }
                 lane += lanes;
                 continue;
@@ -202,7 +202,7 @@ impl Cells<'_> {
     }
 }
 
-fn read_all(cells: &mut [Cell; ROW], read: &Lined) {
+fn read_all(cells: &mut [ShadowCell; ROW], read: &Lined) {
     for (number, cell) in cells.iter_mut().enumerate() {
         cell.read = read.cell(number);
     }
@@ -210,32 +210,32 @@ fn read_all(cells: &mut [Cell; ROW], read: &Lined) {
 
 /// The page of a byte.
 #[inline(always)]
-fn page(pages: &mut Vec<Option<Box<Page>>>, at: u64) -> &mut Page {
+fn page(pages: &mut Vec<Option<Box<ShadowPage>>>, at: u64) -> &mut ShadowPage {
     let number = (at / PAGE) as usize;
     if number >= pages.len() {
         pages.resize(number + 1, None);
     }
     pages[number].get_or_insert_with(|| {
-        let row = |_| Row::Even { write: Lined::NOBODY, read: Lined::NOBODY };
-        Box::new(Page { rows: std::array::from_fn(row), watched: false })
+        let row = |_| ShadowRow::Even { write: Lined::NOBODY, read: Lined::NOBODY };
+        Box::new(ShadowPage { rows: std::array::from_fn(row), watched: false })
     })
 }
 
 impl Shadow {
-    pub(crate) fn cells(&mut self, memory: Memory) -> Cells<'_> {
+    pub(crate) fn cells(&mut self, memory: MemoryId) -> Cells<'_> {
         let pages = self.memories.entry(memory).or_default();
         Cells { pages, lists: &mut self.lists, free: &mut self.free }
     }
 
-    /// Whether a strong access has used a location near these bytes.
-    pub(crate) fn watched(&self, memory: Memory, offset: u64, bytes: u64) -> bool {
+    /// Returns true if a strong access has used a location near these bytes.
+    pub(crate) fn watched(&self, memory: MemoryId, offset: u64, bytes: u64) -> bool {
         let Some(pages) = self.memories.get(&memory) else { return false };
         (offset / PAGE..=(offset + bytes.max(1) - 1) / PAGE)
             .any(|number| pages.get(number as usize).is_some_and(|p| p.as_ref().is_some_and(|p| p.watched)))
     }
 
     /// A strong access has used a location at this byte.
-    pub(crate) fn watch(&mut self, memory: Memory, offset: u64) {
+    pub(crate) fn watch(&mut self, memory: MemoryId, offset: u64) {
         page(self.cells(memory).pages, offset).watched = true;
     }
 
@@ -247,7 +247,7 @@ impl Shadow {
     }
 
     /// The memory is gone.
-    pub(crate) fn forget(&mut self, memory: Memory) {
+    pub(crate) fn forget(&mut self, memory: MemoryId) {
         self.memories.remove(&memory);
     }
 }
@@ -258,7 +258,7 @@ fn empty(stamp: &Stamp) -> bool {
 
 #[inline]
 fn write(
-    cell: &mut Cell,
+    cell: &mut ShadowCell,
     stamp: &Stamp,
     lists: &mut Vec<Vec<Stamp>>,
     free: &mut Vec<u32>,
@@ -310,7 +310,7 @@ fn write(
 
 #[inline]
 fn read(
-    cell: &mut Cell,
+    cell: &mut ShadowCell,
     stamp: &Stamp,
     lists: &mut Vec<Vec<Stamp>>,
     free: &mut Vec<u32>,
@@ -353,7 +353,7 @@ fn read(
     Ok(())
 }
 
-/// Whether both stand for the same instruction's like of the same stretch of a warp's work.
+/// Returns true if both are accesses of one kind to the same bytes, in the same stretch of a warp's work.
 fn same(old: &Stamp, new: &Stamp) -> bool {
     old.epoch == new.epoch && old.how == new.how && old.bytes == new.bytes && old.path == new.path
 }
@@ -367,12 +367,12 @@ fn merge(old: &mut Stamp, new: &Stamp) -> bool {
     same
 }
 
-/// Whether whatever races with an access that came before a new one races with the new one as well.
+/// Returns true if everything that races with an access before a new one also races with the new one.
 fn superfluous(old: &Stamp, new: &Stamp) -> bool {
     old.bytes & !new.bytes == 0 && (!new.how.strong() || old.how.0 >> 2 == new.how.0 >> 2)
 }
 
-/// Whether a read makes an earlier one superfluous.
+/// Returns true if a read makes an earlier one superfluous.
 fn replaces(old: &Stamp, new: &Stamp, relation: &mut impl FnMut(&Stamp, &Stamp) -> Relation) -> bool {
     match relation(old, new) {
         Relation::Settled => true,
@@ -384,7 +384,7 @@ fn replaces(old: &Stamp, new: &Stamp, relation: &mut impl FnMut(&Stamp, &Stamp) 
     }
 }
 
-fn push(cell: &mut Cell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut Vec<u32>) {
+fn push(cell: &mut ShadowCell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut Vec<u32>) {
     if cell.more == 0 {
         cell.more = free.pop().unwrap_or_else(|| {
             lists.push(Vec::new());
@@ -398,7 +398,7 @@ fn push(cell: &mut Cell, stamp: Stamp, lists: &mut Vec<Vec<Stamp>>, free: &mut V
 }
 
 /// Gives back an empty list.
-fn settle(cell: &mut Cell, lists: &[Vec<Stamp>], free: &mut Vec<u32>) {
+fn settle(cell: &mut ShadowCell, lists: &[Vec<Stamp>], free: &mut Vec<u32>) {
     if cell.more != 0 && lists[cell.more as usize - 1].is_empty() {
         free.push(cell.more);
         cell.more = 0;
@@ -407,13 +407,20 @@ fn settle(cell: &mut Cell, lists: &[Vec<Stamp>], free: &mut Vec<u32>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stamp::{How, Path};
+    use super::super::stamp::{AccessFlags, Path};
     use super::*;
 
-    const AT: Memory = Memory::Shared(0);
+    const AT: MemoryId = MemoryId::Shared(0);
 
     fn stamp(epoch: u32, lanes: u32, kind: u16, bytes: u64) -> Stamp {
-        Stamp { epoch, lanes, site: epoch, how: How::new(kind, false, 0, bytes), bytes: 0, path: Path::OWN }
+        Stamp {
+            epoch,
+            lanes,
+            site: epoch,
+            how: AccessFlags::new(kind, false, 0, bytes),
+            bytes: 0,
+            path: Path::OWN,
+        }
     }
 
     /// Epochs below 10 happened before those from 10 on, and nothing else before anything.
@@ -436,39 +443,42 @@ mod tests {
     #[test]
     fn writes_race_with_unordered_accesses_to_the_same_bytes_only() {
         let mut shadow = Shadow::default();
-        assert_eq!(go(&mut shadow, 2, 1, 1, How::WRITE), None);
-        assert_eq!(go(&mut shadow, 1, 1, 2, How::WRITE), None);
-        assert_eq!(go(&mut shadow, 0, 2, 3, How::READ), Some(2));
-        assert_eq!(go(&mut shadow, 2, 2, 4, How::READ), Some(1));
-        assert_eq!(go(&mut shadow, 0, 16, 11, How::WRITE), None);
-        assert_eq!(go(&mut shadow, 3, 1, 12, How::READ), Some(11));
-        assert_eq!(go(&mut shadow, 12, 4, 12, How::READ), Some(11));
-        assert_eq!(go(&mut shadow, 16, 4, 12, How::READ), None);
+        assert_eq!(go(&mut shadow, 2, 1, 1, AccessFlags::WRITE), None);
+        assert_eq!(go(&mut shadow, 1, 1, 2, AccessFlags::WRITE), None);
+        assert_eq!(go(&mut shadow, 0, 2, 3, AccessFlags::READ), Some(2));
+        assert_eq!(go(&mut shadow, 2, 2, 4, AccessFlags::READ), Some(1));
+        assert_eq!(go(&mut shadow, 0, 16, 11, AccessFlags::WRITE), None);
+        assert_eq!(go(&mut shadow, 3, 1, 12, AccessFlags::READ), Some(11));
+        assert_eq!(go(&mut shadow, 12, 4, 12, AccessFlags::READ), Some(11));
+        assert_eq!(go(&mut shadow, 16, 4, 12, AccessFlags::READ), None);
     }
 
     #[test]
     fn every_reader_is_remembered_until_a_later_write() {
         let mut shadow = Shadow::default();
         for epoch in 1..5 {
-            assert_eq!(go(&mut shadow, 4096, 4, epoch, How::READ), None);
+            assert_eq!(go(&mut shadow, 4096, 4, epoch, AccessFlags::READ), None);
         }
         // The first of those that race is told.
-        assert_eq!(go(&mut shadow, 4096, 4, 5, How::WRITE), Some(1));
-        assert_eq!(go(&mut shadow, 4096, 4, 10, How::WRITE), None);
+        assert_eq!(go(&mut shadow, 4096, 4, 5, AccessFlags::WRITE), Some(1));
+        assert_eq!(go(&mut shadow, 4096, 4, 10, AccessFlags::WRITE), None);
         assert!(shadow.lists.iter().all(Vec::is_empty) && shadow.free.len() == shadow.lists.len());
-        assert_eq!(go(&mut shadow, 4096, 4, 11, How::READ), Some(10));
+        assert_eq!(go(&mut shadow, 4096, 4, 11, AccessFlags::READ), Some(10));
         shadow.forget(AT);
-        assert_eq!(go(&mut shadow, 4096, 4, 11, How::READ), None);
+        assert_eq!(go(&mut shadow, 4096, 4, 11, AccessFlags::READ), None);
     }
 
     #[test]
     fn lanes_of_one_moment_share_a_stamp() {
         let mut shadow = Shadow::default();
         for lane in 0..32 {
-            shadow.cells(AT).access(0, (1, 4), stamp(1, 1 << lane, How::READ, 4), &mut relation).unwrap();
+            shadow
+                .cells(AT)
+                .access(0, (1, 4), stamp(1, 1 << lane, AccessFlags::READ, 4), &mut relation)
+                .unwrap();
         }
         assert!(shadow.lists.is_empty());
-        let write = stamp(1, 1, How::WRITE, 4);
+        let write = stamp(1, 1, AccessFlags::WRITE, 4);
         let (race, _) = shadow.cells(AT).access(0, (1, 4), write, &mut relation).unwrap_err();
         assert_eq!(race.lanes, u32::MAX);
     }

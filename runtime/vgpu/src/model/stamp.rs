@@ -1,29 +1,29 @@
-//! What is known of an access: whose it was, of what kind, by which way; and how two of them stand to each other.
+//! Stamps of accesses: the thread, the kind, the way to the bytes; and the relation of two of them.
 
 use crate::fault::Space;
 use crate::memory::AllocationId;
 
 /// A memory that blocks or threads share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Memory {
+pub(crate) enum MemoryId {
     Global(AllocationId),
     /// Of a block, by its number in the model.
     Shared(u32),
 }
 
-impl Memory {
+impl MemoryId {
     pub(crate) fn space(self) -> Space {
         match self {
-            Memory::Global(_) => Space::Global,
-            Memory::Shared(_) => Space::Shared,
+            MemoryId::Global(_) => Space::Global,
+            MemoryId::Shared(_) => Space::Shared,
         }
     }
 }
 
 /// A location: its memory and first byte.
-pub(crate) type Where = (Memory, u64);
+pub(crate) type MemoryLocation = (MemoryId, u64);
 
-/// Who accessed a cell, and how.
+/// An access to a cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Stamp {
     /// Number of the moment; 0 stands for nobody, and what is not above [`Clocks::settled`] happened before all else.
@@ -33,10 +33,10 @@ pub(crate) struct Stamp {
     pub(crate) lanes: u32,
     /// Number of the instruction in its module.
     pub(crate) site: u32,
-    pub(crate) how: How,
-    /// Which bytes of the cell.
+    pub(crate) how: AccessFlags,
+    /// The bytes of the cell: a bit each.
     pub(crate) bytes: u8,
-    /// By which way the bytes were reached: see [`Path`].
+    /// The way by which the bytes were reached: see [`Path`].
     pub(crate) path: Path,
 }
 
@@ -74,11 +74,11 @@ impl Path {
     }
 }
 
-/// What kind of access: bits.
+/// The kind of an access, its scope and size, as bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct How(pub(crate) u16);
+pub(crate) struct AccessFlags(pub(crate) u16);
 
-impl How {
+impl AccessFlags {
     pub(crate) const WRITE: u16 = 1;
     pub(crate) const READ: u16 = 2;
     pub(crate) const STRONG: u16 = 4;
@@ -86,50 +86,54 @@ impl How {
     const SCOPE: u32 = 3;
     /// Logarithm of the element's bytes.
     const SIZE: u32 = 5;
-    /// Which cell of the element this is.
+    /// Number of the cell in its element.
     const PART: u32 = 8;
 
-    pub(crate) fn new(kind: u16, strong: bool, scope: u16, bytes: u64) -> How {
-        let strong = if strong { How::STRONG } else { 0 };
-        How(kind | strong | scope << How::SCOPE | (bytes.trailing_zeros() as u16) << How::SIZE)
+    pub(crate) fn new(kind: u16, strong: bool, scope: u16, bytes: u64) -> AccessFlags {
+        let strong = if strong { AccessFlags::STRONG } else { 0 };
+        AccessFlags(
+            kind | strong
+                | scope << AccessFlags::SCOPE
+                | (bytes.trailing_zeros() as u16) << AccessFlags::SIZE,
+        )
     }
 
-    pub(crate) fn part(self, part: u16) -> How {
-        How(self.0 | part << How::PART)
+    pub(crate) fn part(self, part: u16) -> AccessFlags {
+        AccessFlags(self.0 | part << AccessFlags::PART)
     }
 
     pub(crate) fn writes(self) -> bool {
-        self.0 & How::WRITE != 0
+        self.0 & AccessFlags::WRITE != 0
     }
 
     pub(crate) fn reads(self) -> bool {
-        self.0 & How::READ != 0
+        self.0 & AccessFlags::READ != 0
     }
 
     pub(crate) fn strong(self) -> bool {
-        self.0 & How::STRONG != 0
+        self.0 & AccessFlags::STRONG != 0
     }
 
     pub(crate) fn scope(self) -> u16 {
-        self.0 >> How::SCOPE & 3
+        self.0 >> AccessFlags::SCOPE & 3
     }
 
     /// Cells of an element, at least 1.
     pub(super) fn cells(self) -> u16 {
-        ((1 << (self.0 >> How::SIZE & 7)) / 4).max(1)
+        ((1 << (self.0 >> AccessFlags::SIZE & 7)) / 4).max(1)
     }
 
-    /// Whether both are of elements that begin at the same byte and have the same size, their cells being the same.
-    pub(crate) fn same_element(self, bytes: u8, other: How, others: u8) -> bool {
-        self.0 >> How::SIZE == other.0 >> How::SIZE && bytes == others
+    /// Returns true if both elements begin at the same byte and have the same size, given that the cells are the same.
+    pub(crate) fn same_element(self, bytes: u8, other: AccessFlags, others: u8) -> bool {
+        self.0 >> AccessFlags::SIZE == other.0 >> AccessFlags::SIZE && bytes == others
     }
 }
 
 /// In place of an access where there was none.
 pub(super) const NOBODY: Stamp =
-    Stamp { epoch: 0, lanes: 0, site: 0, how: How(0), bytes: 0, path: Path::OWN };
+    Stamp { epoch: 0, lanes: 0, site: 0, how: AccessFlags(0), bytes: 0, path: Path::OWN };
 
-/// How an earlier access stands to a new one.
+/// The relation of an earlier access to a new one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Relation {
     /// It happened before that and all that is still to come.

@@ -7,21 +7,21 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::fault::{AccessKind, Fault, Place, Space};
-use crate::front::module::Module;
-use crate::isa::{Access, Clock, Function, Multimem, Order, ProxyKind, Scope};
-use crate::memory::{AllocationId, Bytes, Memory};
+use crate::fault::{AccessKind, Fault, FaultPlace, Space};
+use crate::front::module::PtxModule;
+use crate::isa::{ClockUnit, MemoryAccess, MemoryOrder, Multimem, ProxyKind, PtxFunction, Scope};
+use crate::memory::{AllocationId, MachineMemory, MemoryBytes};
 use crate::registers::{LANES, Lanes, Reg, Regs};
 
 /// The place of a block in its grid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct BlockShape {
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) threads: [u32; 3],
 }
 
-impl Shape {
+impl BlockShape {
     pub(crate) fn thread_count(&self) -> u32 {
         self.threads.iter().product()
     }
@@ -52,28 +52,28 @@ pub(crate) struct BlockInfo {
     pub(crate) number: u32,
     /// Number of the launch in the machine.
     pub(crate) launch: usize,
-    pub(crate) module: Arc<Module>,
+    pub(crate) module: Arc<PtxModule>,
     pub(crate) kernel: Arc<str>,
-    pub(crate) shape: Shape,
+    pub(crate) shape: BlockShape,
 }
 
 /// The instruction of a warp at which something happens.
 #[derive(Clone, Copy)]
-pub(crate) struct Site<'e> {
-    pub(crate) memory: &'e Memory,
+pub(crate) struct WarpSite<'e> {
+    pub(crate) memory: &'e MachineMemory,
     pub(crate) block: &'e BlockInfo,
     /// Number of the warp in its block.
     pub(crate) warp: u32,
-    pub(crate) function: &'e Function,
+    pub(crate) function: &'e PtxFunction,
     pub(crate) pc: u32,
     /// Number of the chain of calls that it is in (see [`Observer::call`]), 0 of the kernel's own.
     pub(crate) chain: u32,
 }
 
-impl Site<'_> {
-    pub(crate) fn place(&self, lane: usize) -> Place {
+impl WarpSite<'_> {
+    pub(crate) fn place(&self, lane: usize) -> FaultPlace {
         let inst = &self.function.code[self.pc as usize];
-        Place {
+        FaultPlace {
             rank: self.block.rank,
             kernel: self.block.kernel.clone(),
             block: self.block.shape.block,
@@ -86,10 +86,10 @@ impl Site<'_> {
 
 /// Lanes of a warp access one allocation, or the shared memory of their block.
 #[derive(Clone, Copy)]
-pub(crate) struct Touch<'e> {
-    pub(crate) site: Site<'e>,
+pub(crate) struct MemoryTouch<'e> {
+    pub(crate) site: WarpSite<'e>,
     pub(crate) kind: AccessKind,
-    pub(crate) access: &'e Access,
+    pub(crate) access: &'e MemoryAccess,
     /// Global or shared.
     pub(crate) space: Space,
     /// In that space; of the lanes of `mask` inside the allocation and aligned.
@@ -100,25 +100,25 @@ pub(crate) struct Touch<'e> {
     /// By which of the multicast ranges over the allocation, from 1.
     pub(crate) way: Option<u8>,
     /// Its bytes, or the block's, and the address of offset 0.
-    pub(crate) bytes: &'e Bytes,
+    pub(crate) bytes: &'e MemoryBytes,
     pub(crate) origin: u64,
 }
 
 /// Lanes of a warp have accessed one multicast range.
 #[derive(Clone, Copy)]
-pub(crate) struct Multicast<'e> {
-    pub(crate) site: Site<'e>,
+pub(crate) struct MulticastAccess<'e> {
+    pub(crate) site: WarpSite<'e>,
     pub(crate) instruction: &'e Multimem,
     pub(crate) mask: u32,
     /// Ranks, and where the lanes' addresses lie on each.
     pub(crate) members: &'e [(usize, Lanes<u64>)],
 }
 
-/// What warps do besides accesses.
+/// Things that warps do besides accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum WarpEvent {
     /// Lanes of `mask` execute a fence.
-    Fence { order: Order, scope: Scope, mask: u32 },
+    Fence { order: MemoryOrder, scope: Scope, mask: u32 },
     /// Lanes of `mask` execute a fence of a proxy.
     ProxyFence { kind: ProxyKind, mask: u32 },
     /// Lanes of `mask` arrive at a barrier of their block, and wait for it unless they only arrive.
@@ -151,11 +151,11 @@ pub(crate) enum Event {
 
 pub(crate) trait Observer: fmt::Debug + Send {
     /// Asks a clock whether the time of a warp's next instruction has come; `active` are the lanes that would execute it.
-    fn issue(&mut self, _: &Site<'_>, _frame: usize, _: &Regs, _active: u32) -> bool {
+    fn issue(&mut self, _: &WarpSite<'_>, _frame: usize, _: &Regs, _active: u32) -> bool {
         true
     }
     /// The time of the instruction that is being executed, if there is a clock.
-    fn time(&mut self, _: Clock) -> Option<u64> {
+    fn time(&mut self, _: ClockUnit) -> Option<u64> {
         None
     }
     /// When a warp of a block can go on by the clock, in picoseconds.
@@ -165,18 +165,18 @@ pub(crate) trait Observer: fmt::Debug + Send {
     /// A warp that can go on `now` has its turn until another one can, in picoseconds.
     fn turn(&mut self, _now: u64, _until: u64) {}
     /// Lanes call a function; gives the chain of calls that they are in then a number.
-    fn call(&mut self, _: &Site<'_>) -> u32 {
+    fn call(&mut self, _: &WarpSite<'_>) -> u32 {
         0
     }
     /// Lanes are about to access memory.
-    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault>;
+    fn touch(&mut self, touch: &MemoryTouch<'_>) -> Result<(), Fault>;
     /// The access has taken place; atomics come one lane at a time. What a load gave is in the registers, the first
     /// value of the vector in the first one; registers that an instruction does not have are `NO_REG`. Says whether the
     /// observer has replaced any.
-    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault>;
+    fn done(&mut self, touch: &MemoryTouch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault>;
     /// Lanes have accessed a multicast range; every rank's part has been touched and done before.
-    fn multicast(&mut self, _: &Multicast<'_>) {}
-    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault>;
+    fn multicast(&mut self, _: &MulticastAccess<'_>) {}
+    fn event(&mut self, site: WarpSite<'_>, event: WarpEvent) -> Result<(), Fault>;
     fn block_starts(&mut self, block: &BlockInfo);
     fn block_ends(&mut self, block: &BlockInfo);
     /// The last block of a launch has ended, of which this is one.

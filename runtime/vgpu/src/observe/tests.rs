@@ -1,10 +1,10 @@
 use std::sync::{Arc, Mutex};
 
-use super::{BlockInfo, Event, Observer, Site, Touch};
+use super::{BlockInfo, MemoryTouch, Observer, WarpEvent, WarpSite};
 use crate::fault::{AccessKind, Fault, Space};
-use crate::isa::{Order, Scope};
+use crate::isa::{MemoryOrder, Scope};
 use crate::registers::{NO_REG, Reg, Regs};
-use crate::{Config, Launch, Machine, Module};
+use crate::{Config, Launch, Machine, PtxModule};
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -21,22 +21,22 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    fn touch(&mut self, touch: &Touch<'_>) -> Result<(), Fault> {
+    fn touch(&mut self, touch: &MemoryTouch<'_>) -> Result<(), Fault> {
         let lane = touch.mask.trailing_zeros() as usize;
-        let (Touch { kind, access, space, mask, site, .. }, at) = (touch, touch.addresses[lane]);
+        let (MemoryTouch { kind, access, space, mask, site, .. }, at) = (touch, touch.addresses[lane]);
         let at = if *space == Space::Global { site.memory.near(at).unwrap().offset } else { at as i64 };
         let (order, line) = (access.order, site.place(lane).ptx_line);
         self.note(format!("{kind} {space} {order:?} {at} {:#x} line {line} warp {}", mask, site.warp));
         match (kind, access.order, access.scope) {
-            (AccessKind::Store, Order::Release, scope) if scope != Scope::Sys => {
+            (AccessKind::Store, MemoryOrder::Release, scope) if scope != Scope::Sys => {
                 Err(Fault::Trap(Box::new(site.place(lane))))
             }
             _ => Ok(()),
         }
     }
 
-    fn done(&mut self, touch: &Touch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
-        if touch.kind != AccessKind::Store && touch.access.order == Order::Acquire && to[0] != NO_REG {
+    fn done(&mut self, touch: &MemoryTouch<'_>, regs: &mut Regs, to: &[Reg]) -> Result<bool, Fault> {
+        if touch.kind != AccessKind::Store && touch.access.order == MemoryOrder::Acquire && to[0] != NO_REG {
             for lane in crate::registers::lanes(touch.mask) {
                 let value = regs.read(touch.access.bank, to[0], lane);
                 regs.write(touch.access.bank, to[0], lane, value + 1000);
@@ -45,7 +45,7 @@ impl Observer for Recorder {
         Ok(false)
     }
 
-    fn event(&mut self, site: Site<'_>, event: Event) -> Result<(), Fault> {
+    fn event(&mut self, site: WarpSite<'_>, event: WarpEvent) -> Result<(), Fault> {
         self.note(format!("{event:x?} line {} warp {}", site.place(0).ptx_line, site.warp));
         Ok(())
     }
@@ -74,7 +74,7 @@ fn run(body: &str) -> (Result<(), Fault>, Vec<String>, Vec<u8>) {
     let at = machine.alloc_zeroed(0, 64, 8, "data").unwrap();
     let launch = Launch {
         rank: 0,
-        module: Arc::new(Module::parse(&text).unwrap()),
+        module: Arc::new(PtxModule::parse(&text).unwrap()),
         kernel: "k".into(),
         grid: [1, 1, 1],
         block: [32, 1, 1],

@@ -1,6 +1,6 @@
 //! Machines with a clock, and times near to those that are known.
 
-use quadrille_vgpu::{ClockOptions, Config, Gpu as GpuModel, Outcome, Topology, Wires};
+use quadrille_vgpu::{ClockOptions, Config, GpuSpec as GpuModel, Outcome, Topology, Wires};
 
 /// Links that are slow beside everything else, without headers: beta is 10 GB/s, alpha 1000 ns.
 pub(crate) fn slow() -> Topology {

@@ -7,14 +7,14 @@ pub(crate) mod ring;
 
 use std::sync::Arc;
 
-use quadrille_vgpu::{Config, Fault, Launch, Machine, Module, Outcome, RequestError};
+use quadrille_vgpu::{Config, Fault, Launch, Machine, Outcome, PtxModule, RequestError};
 
 pub(crate) const BASICS: &str = include_str!("../ptx/basics.ptx");
 pub(crate) const MESSAGES: &str = include_str!("../ptx/messages.ptx");
 pub(crate) const PACKED: &str = include_str!("../ptx/packed.ptx");
 
-pub(crate) fn module(text: &str) -> Arc<Module> {
-    Arc::new(Module::parse(text).unwrap_or_else(|e| panic!("{e}")))
+pub(crate) fn module(text: &str) -> Arc<PtxModule> {
+    Arc::new(PtxModule::parse(text).unwrap_or_else(|e| panic!("{e}")))
 }
 
 /// A hand-written kernel around some instructions; `%rd1` is its parameter, and registers of all types exist.
@@ -56,7 +56,7 @@ impl<T: Bytes> Bytes for [T] {
 
 pub(crate) struct Gpu {
     pub(crate) machine: Machine,
-    pub(crate) module: Arc<Module>,
+    pub(crate) module: Arc<PtxModule>,
 }
 
 impl Gpu {

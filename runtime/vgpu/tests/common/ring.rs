@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quadrille_vgpu::{Launch, Machine, Module};
+use quadrille_vgpu::{Launch, Machine, PtxModule};
 
 pub(crate) const RANKS: usize = 8;
 const TEXT: &str = include_str!("../ptx/ring_all_reduce.ptx");
@@ -11,7 +11,7 @@ const KERNEL: &str = "quadrille_ring_all_reduce_8r_bf16_sum";
 const COUNTER_BYTES: u64 = 8 * 3 * (8 * 32 + 8 * 32 * 32);
 
 pub(crate) struct Ring {
-    module: Arc<Module>,
+    module: Arc<PtxModule>,
     /// The data of each rank, in place.
     #[allow(dead_code, reason = "the bench does not look at them")]
     pub(crate) data: Vec<u64>,
@@ -36,7 +36,7 @@ impl Ring {
             words.iter().flat_map(|word| word.to_le_bytes()).collect()
         });
         let params = params.collect();
-        Ring { module: Arc::new(Module::parse(TEXT).expect("the module parses")), data, params }
+        Ring { module: Arc::new(PtxModule::parse(TEXT).expect("the module parses")), data, params }
     }
 
     pub(crate) fn launch(&self, machine: &mut Machine) {

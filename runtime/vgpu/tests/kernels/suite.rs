@@ -2,7 +2,7 @@
 
 use crate::common::{Bytes, Gpu};
 use half::{bf16, f16};
-use quadrille_vgpu::{Config, Module, Policy, Status};
+use quadrille_vgpu::{Config, PtxModule, Policy, Status};
 
 fn gpu(text: &str) -> Gpu {
     Gpu::new(text, Config::default())
@@ -10,9 +10,9 @@ fn gpu(text: &str) -> Gpu {
 
 #[test]
 fn modules_list_their_kernels() {
-    let module = Module::parse(PACKED).unwrap();
+    let module = PtxModule::parse(PACKED).unwrap();
     assert_eq!(module.kernels().collect::<Vec<_>>(), ["sum_bf16", "packed_ops", "narrow", "widen"]);
-    assert_eq!(Module::parse(BASICS).unwrap().parameters("by_struct"), Some(vec![624]));
+    assert_eq!(PtxModule::parse(BASICS).unwrap().parameters("by_struct"), Some(vec![624]));
 }
 
 #[test]

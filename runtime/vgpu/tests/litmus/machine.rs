@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use quadrille_vgpu::{Check, Config, Fault, Launch, Layout, Machine, Module, Policy, Stale};
+use quadrille_vgpu::{Config, Fault, Launch, Machine, ModelCheck, PacketLayout, Policy, PtxModule, Stale};
 
 /// The most locations, and results of a thread.
 const LOCATIONS: usize = 8;
@@ -55,17 +55,17 @@ pub(crate) struct Program {
     /// Warps of every block.
     warps: u32,
     /// By rank.
-    modules: BTreeMap<u32, Arc<Module>>,
+    modules: BTreeMap<u32, Arc<PtxModule>>,
 }
 
 /// What the machine is to do.
 #[derive(Clone, Debug)]
 pub(crate) struct How<'h> {
-    pub(crate) check: Check,
+    pub(crate) check: ModelCheck,
     pub(crate) policy: Policy,
     pub(crate) seed: u64,
     /// Locations that are packet regions of so many bytes.
-    pub(crate) packets: Vec<(&'h str, u64, Layout)>,
+    pub(crate) packets: Vec<(&'h str, u64, PacketLayout)>,
     /// Names that are second addresses of other locations.
     pub(crate) aliases: Vec<(&'h str, &'h str)>,
     /// Names that stand for multicast ranges of other locations: the first of those lies on rank 0, the next on rank 1,
@@ -76,7 +76,7 @@ pub(crate) struct How<'h> {
 impl How<'_> {
     pub(crate) fn new(races: bool, stale: Stale, seed: u64) -> How<'static> {
         let policy = [Policy::Random, Policy::Adversarial, Policy::RoundRobin][seed as usize % 3];
-        let check = Check { races, stale };
+        let check = ModelCheck { races, stale };
         How { check, policy, seed, packets: Vec::new(), aliases: Vec::new(), multicasts: Vec::new() }
     }
 }
@@ -144,7 +144,7 @@ impl Program {
         let ranks: Vec<u32> = program.threads.iter().map(|t| t.at.rank).collect();
         for rank in ranks {
             let text = program.kernel(rank);
-            let module = Arc::new(Module::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}")));
+            let module = Arc::new(PtxModule::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}")));
             program.modules.insert(rank, module);
         }
         program

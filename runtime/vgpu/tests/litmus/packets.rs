@@ -1,6 +1,6 @@
 //! Packet regions: lines that carry data and flag together, and their reuse.
 
-use quadrille_vgpu::{Fault, Layout, Stale};
+use quadrille_vgpu::{Fault, PacketLayout, Stale};
 
 use super::machine::{How, Outcome, Program};
 
@@ -34,7 +34,13 @@ fn ll(rounds: u32, slots: u32, distance: u32, credit: &str) -> Program {
     Program::new(&[("0.0.0.0", &sender), ("1.0.0.0", &receiver), ("1.1.0.0", &onlooker)])
 }
 
-fn run(program: &Program, layout: Layout, bytes: u64, seed: u64, stale: Stale) -> Result<Outcome, Fault> {
+fn run(
+    program: &Program,
+    layout: PacketLayout,
+    bytes: u64,
+    seed: u64,
+    stale: Stale,
+) -> Result<Outcome, Fault> {
     let mut how = How::new(true, stale, seed);
     how.packets = vec![("x", bytes, layout)];
     program.run(&how)
@@ -45,7 +51,7 @@ fn packets_with_credits_arrive() {
     for (slots, distance) in [(1, 1), (4, 4), (4, 2)] {
         let program = ll(9, slots, distance, "ld.acquire.sys");
         for seed in 0..SEEDS {
-            let outcome = run(&program, Layout::Ll, 64, seed, Stale::Strong)
+            let outcome = run(&program, PacketLayout::Ll, 64, seed, Stale::Strong)
                 .unwrap_or_else(|f| panic!("seed {seed}: {f}"));
             assert_eq!(outcome.results, [90]);
         }
@@ -56,7 +62,7 @@ fn packets_with_credits_arrive() {
 fn an_access_of_128_bits_is_of_two_packets() {
     let store = "mov.u64 %rd20, 1; mov.b128 %q0, {%rd20, %rd20}; st.relaxed.sys.global.b128 [x], %q0;";
     let read = |at: u32| format!("fence.acq_rel.sys; ld.relaxed.sys.global.u64 %rd21, [x+{at}];");
-    let run_one = |text: &str| run(&Program::new(&[("0.0.0.0", text)]), Layout::Ll, 64, 0, Stale::Off);
+    let run_one = |text: &str| run(&Program::new(&[("0.0.0.0", text)]), PacketLayout::Ll, 64, 0, Stale::Off);
     let wide = "ld.relaxed.sys.global.b128 %q1, [x];";
     assert!(run_one(&format!("{store} {wide} {store}")).is_ok());
     for text in
@@ -70,7 +76,7 @@ fn an_access_of_128_bits_is_of_two_packets() {
 #[test]
 fn one_store_of_parts_of_a_packet_is_one() {
     let store = "mov.u32 %r1, 1; st.volatile.global.v4.u32 [x], {%r1, %r1, %r1, %r1}";
-    run(&Program::new(&[("0.0.0.0", store)]), Layout::Ll, 64, 0, Stale::Strong).unwrap();
+    run(&Program::new(&[("0.0.0.0", store)]), PacketLayout::Ll, 64, 0, Stale::Strong).unwrap();
 }
 
 #[test]
@@ -84,15 +90,16 @@ fn a_slot_is_not_used_again_before_it_has_been_read() {
     ];
     for (slots, distance, credit) in wrong {
         let program = ll(9, slots, distance, credit);
-        let found = (0..SEEDS).filter(|&seed| match run(&program, Layout::Ll, 64, seed, Stale::Strong) {
-            Err(Fault::SlotReuse(reuse)) => {
-                assert_eq!((reuse.first.place.rank, reuse.second.place.rank, reuse.bytes), (0, 0, 8));
-                assert!(reuse.to_string().contains("overwrites what came by store"), "{reuse}");
-                true
-            }
-            Ok(_) | Err(Fault::Hang { .. } | Fault::InstructionLimit { .. }) => false,
-            Err(other) => panic!("{other}"),
-        });
+        let found =
+            (0..SEEDS).filter(|&seed| match run(&program, PacketLayout::Ll, 64, seed, Stale::Strong) {
+                Err(Fault::SlotReuse(reuse)) => {
+                    assert_eq!((reuse.first.place.rank, reuse.second.place.rank, reuse.bytes), (0, 0, 8));
+                    assert!(reuse.to_string().contains("overwrites what came by store"), "{reuse}");
+                    true
+                }
+                Ok(_) | Err(Fault::Hang { .. } | Fault::InstructionLimit { .. }) => false,
+                Err(other) => panic!("{other}"),
+            });
         assert!(found.count() > SEEDS as usize / 4, "{slots} slots, distance {distance}, {credit}");
     }
 }
@@ -122,7 +129,7 @@ fn torn(program: &Program, declared: bool) -> usize {
         .filter(|&seed| {
             let mut how = How::new(true, Stale::Strong, seed);
             if declared {
-                how.packets = vec![("x", 128, Layout::Ll128)];
+                how.packets = vec![("x", 128, PacketLayout::Ll128)];
             }
             program.run(&how).unwrap_or_else(|f| panic!("seed {seed}: {f}")).results != [0]
         })

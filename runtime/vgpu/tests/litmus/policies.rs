@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use quadrille_vgpu::{Check, Policy, Stale};
+use quadrille_vgpu::{ModelCheck, Policy, Stale};
 
 use super::machine::{How, Program};
 
@@ -11,7 +11,7 @@ fn results(program: &Program, policy: Policy, seeds: u64) -> BTreeSet<Vec<u32>> 
         .map(|seed| {
             let how = How {
                 policy,
-                check: Check { races: false, stale: Stale::Off },
+                check: ModelCheck { races: false, stale: Stale::Off },
                 ..How::new(false, Stale::Off, seed)
             };
             program.run(&how).unwrap_or_else(|f| panic!("seed {seed}: {f}")).results

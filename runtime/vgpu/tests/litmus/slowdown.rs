@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quadrille_vgpu::{Check, Config, Launch, Machine, Module};
+use quadrille_vgpu::{Config, Launch, Machine, ModelCheck, PtxModule};
 
 const WORDS: u32 = 1 << 18;
 
@@ -11,8 +11,8 @@ const WORDS: u32 = 1 << 18;
 type Work = fn([u64; 3], [u64; 3]) -> Vec<(&'static str, u32, Vec<Vec<u8>>)>;
 
 /// The best of some runs on two ranks.
-fn time(check: Option<Check>, work: Work) -> Duration {
-    let module = Arc::new(Module::parse(include_str!("../ptx/messages.ptx")).unwrap());
+fn time(check: Option<ModelCheck>, work: Work) -> Duration {
+    let module = Arc::new(PtxModule::parse(include_str!("../ptx/messages.ptx")).unwrap());
     let mut machine = Machine::new(Config { ranks: 2, check, ..Config::default() }).unwrap();
     let at: Vec<[u64; 3]> = (0..2)
         .map(|rank| {
@@ -39,7 +39,7 @@ fn time(check: Option<Check>, work: Work) -> Duration {
 
 fn ratio(work: Work) -> f64 {
     let plain = time(None, work);
-    time(Some(Check::default()), work).as_secs_f64() / plain.as_secs_f64()
+    time(Some(ModelCheck::default()), work).as_secs_f64() / plain.as_secs_f64()
 }
 
 fn bytes(v: u64) -> Vec<u8> {

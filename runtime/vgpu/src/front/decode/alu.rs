@@ -1,10 +1,10 @@
 //! Instructions that compute and have an entry in a table, and logic of predicates.
 
 use super::{Decoder, Result, Symbol};
-use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use crate::arithmetic::tables::{BinaryOp, TernaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Logic, Op, PredOperand};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{Logic, PredOperand, PtxOp};
 use crate::registers::Bank;
 
 impl<'m, 'a> Decoder<'m, 'a> {
@@ -22,25 +22,25 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if self.carry_chain(inst)? {
             return Ok(());
         }
-        if let Some(kind) = Unary::parse(inst.op) {
+        if let Some(kind) = UnaryOp::parse(inst.op) {
             let (to, [a]) = kind.banks();
             self.count(inst, 2..=2)?;
             let d = self.dst(inst, 0, to)?;
             let a = self.src(inst, 1, a)?;
-            self.push(Op::Unary(kind, [d, a]));
-        } else if let Some(kind) = Binary::parse(inst.op) {
+            self.push(PtxOp::Unary(kind, [d, a]));
+        } else if let Some(kind) = BinaryOp::parse(inst.op) {
             let (to, [a, b]) = kind.banks();
             self.count(inst, 3..=3)?;
             let d = self.dst(inst, 0, to)?;
             let (a, b) = (self.src(inst, 1, a)?, self.src(inst, 2, b)?);
-            self.push(Op::Binary(kind, [d, a, b]));
-        } else if let Some(kind) = Ternary::parse(inst.op) {
+            self.push(PtxOp::Binary(kind, [d, a, b]));
+        } else if let Some(kind) = TernaryOp::parse(inst.op) {
             let (to, [a, b, c]) = kind.banks();
             self.count(inst, 4..=4)?;
             let d = self.dst(inst, 0, to)?;
             let (a, b) = (self.src(inst, 1, a)?, self.src(inst, 2, b)?);
             let c = self.src(inst, 3, c)?;
-            self.push(Op::Ternary(kind, [d, a, b, c]));
+            self.push(PtxOp::Ternary(kind, [d, a, b, c]));
         } else {
             return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
         }
@@ -56,14 +56,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
             "xor" => Logic::Xor,
             "not" => {
                 self.count(inst, 2..=2)?;
-                self.push(Op::PredMov(d, PredOperand { negated: !a.negated, ..a }));
+                self.push(PtxOp::PredMov(d, PredOperand { negated: !a.negated, ..a }));
                 return Ok(());
             }
             _ => return self.unsupported(inst, "the machine has no such instruction on predicates"),
         };
         self.count(inst, 3..=3)?;
         let b = self.pred_src(inst, 2)?;
-        self.push(Op::PredLogic(logic, d, a, b));
+        self.push(PtxOp::PredLogic(logic, d, a, b));
         Ok(())
     }
 
@@ -88,7 +88,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     /// The name of a table of labels or a function; `None` if it is something else.
     pub(super) fn named(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<Option<Symbol>> {
         match *self.operand(inst, index)? {
-            Operand::Name(name) => self.find(name).map(Some),
+            AstOperand::Name(name) => self.find(name).map(Some),
             _ => Ok(None),
         }
     }

@@ -4,8 +4,8 @@ use super::memory::Qualifiers;
 use super::{Decoder, Result};
 use crate::arithmetic::types::Ty;
 use crate::fault::Space;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Access, AtomOp, AtomVector, Op};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{AtomOp, AtomVector, MemoryAccess, PtxOp};
 use crate::registers::{Bank, NO_NAME, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {
@@ -45,8 +45,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let b = self.src(inst, first + 1, bank)?;
         let c = if op == AtomOp::Cas { self.src(inst, first + 2, bank)? } else { NO_NAME };
         let Qualifiers { space, order, scope, .. } = q;
-        let access = Access { space, ty, count: 1, whole: true, order, scope, bank };
-        self.push(Op::Atom(op, access, address, d, [b, c]));
+        let access = MemoryAccess { space, ty, count: 1, whole: true, order, scope, bank };
+        self.push(PtxOp::Atom(op, access, address, d, [b, c]));
         Ok(())
     }
 
@@ -71,7 +71,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             if first == 0 && index == 0 {
                 continue;
             }
-            let Operand::Vector(parts) = self.operand(inst, index)? else {
+            let AstOperand::Vector(parts) = self.operand(inst, index)? else {
                 return self.bad(inst, index, "must be a vector in braces");
             };
             if parts.len() != usize::from(q.vector) {
@@ -88,7 +88,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         // `red` has its vector where `atom` has the destination's successor.
         let address = self.address(inst, first)?;
         let Qualifiers { space, order, scope, vector: count, .. } = *q;
-        let access = Access { space, ty, count, whole: false, order, scope, bank };
+        let access = MemoryAccess { space, ty, count, whole: false, order, scope, bank };
         self.push_atom(AtomVector { op, access, address, d, b, c: [NO_NAME; 8] });
         Ok(())
     }
@@ -109,7 +109,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let [d, b, c] = regs;
         let address = self.address(inst, 1)?;
         let Qualifiers { space, order, scope, .. } = *q;
-        let access = Access { space, ty: Ty::B128, count: 1, whole: true, order, scope, bank: Bank::B64 };
+        let access =
+            MemoryAccess { space, ty: Ty::B128, count: 1, whole: true, order, scope, bank: Bank::B64 };
         self.push_atom(AtomVector { op, access, address, d, b, c });
         Ok(())
     }
@@ -117,7 +118,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     fn push_atom(&mut self, atom: AtomVector<Name>) {
         self.out.atoms.push(atom);
         let number = self.out.atoms.len() as u32 - 1;
-        self.push(Op::AtomVector(number));
+        self.push(PtxOp::AtomVector(number));
     }
 }
 

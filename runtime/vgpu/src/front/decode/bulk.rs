@@ -3,8 +3,8 @@
 use super::{Decoder, Result, Symbol};
 use crate::arithmetic::types::Ty;
 use crate::fault::Space;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Address, Async, AsyncCopy, Op, PredOperand};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{Address, Async, AsyncCopy, PredOperand, PtxOp};
 use crate::registers::{Bank, NO_NAME, Name};
 
 const NO_PREDICATE: PredOperand<Name> = PredOperand { reg: NO_NAME, negated: false };
@@ -35,7 +35,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             ["cp", "async", "bulk", "prefetch", "L2", "global", rest @ ..] if rest.iter().all(hint) => {
                 self.address(inst, 0)?;
                 self.src(inst, 1, Bank::B32)?;
-                self.push(Op::Nop);
+                self.push(PtxOp::Nop);
                 return Ok(());
             }
             ["cp", "async", "bulk", to, from, "mbarrier::complete_tx::bytes", rest @ ..]
@@ -72,7 +72,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     fn push_async(&mut self, copy: Async<Name>) {
         self.out.asyncs.push(copy);
         let number = self.out.asyncs.len() as u32 - 1;
-        self.push(Op::Async(number));
+        self.push(PtxOp::Async(number));
     }
 
     fn group(&self, inst: &AstInst<'_>, copy: Async<Name>) -> Result<Async<Name>> {
@@ -84,7 +84,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     fn pending(&self, inst: &'m AstInst<'a>) -> Result<u64> {
         self.count(inst, 1..=1)?;
         match *self.operand(inst, 0)? {
-            Operand::Int(pending) => Ok(pending),
+            AstOperand::Int(pending) => Ok(pending),
             _ => self.bad(inst, 0, "must be a constant"),
         }
     }
@@ -115,16 +115,16 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let to = (Space::Shared, self.address(inst, 0)?);
         let from = (Space::Global, self.address(inst, 1)?);
         let size = match *self.operand(inst, 2)? {
-            Operand::Int(bytes @ 16) => bytes,
-            Operand::Int(bytes @ (4 | 8)) if !sixteen => bytes,
+            AstOperand::Int(bytes @ 16) => bytes,
+            AstOperand::Int(bytes @ (4 | 8)) if !sixteen => bytes,
             _ => return self.bad(inst, 2, "must be 16, or 4 or 8 if it is `.ca`"),
         };
         let size = self.constant(Bank::B32, size)?;
         let (mut read, mut ignore) = (NO_NAME, NO_PREDICATE);
         if inst.operands.len() == 4 + usize::from(policy) {
             let predicate = match *self.operand(inst, 3)? {
-                Operand::Not(_) => true,
-                Operand::Name(name) => matches!(self.find(name)?, Symbol::Reg(Ty::Pred, _)),
+                AstOperand::Not(_) => true,
+                AstOperand::Name(name) => matches!(self.find(name)?, Symbol::Reg(Ty::Pred, _)),
                 _ => false,
             };
             if predicate {

@@ -1,10 +1,10 @@
 //! Comparisons, and tests of the kind of a float.
 
 use super::{Decoder, Result};
-use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::tables::{BinaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Cmp, Logic, Op, PredOperand, TestKind};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{Cmp, Logic, PredOperand, PtxOp, TestKind};
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Comparison, type, operands, and what the result is combined with.
@@ -60,8 +60,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
     fn halves(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<[Name; 2]> {
         let a = self.src(inst, index, Bank::B32)?;
         let halves = [self.temp(Bank::B16)?, self.temp(Bank::B16)?];
-        self.push(Op::Unary(Unary::U32ToU16, [halves[0], a]));
-        self.push(Op::Unary(Unary::High16, [halves[1], a]));
+        self.push(PtxOp::Unary(UnaryOp::U32ToU16, [halves[0], a]));
+        self.push(PtxOp::Unary(UnaryOp::High16, [halves[1], a]));
         Ok(halves)
     }
 
@@ -78,7 +78,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    /// Whether `.ftz` stands where it may, and has an effect.
+    /// Checks `.ftz`; returns true if it has an effect.
     fn flushes(&self, inst: &AstInst<'_>, flush: bool, ty: Ty) -> Result<bool> {
         match ty {
             Ty::F32 => Ok(flush),
@@ -96,7 +96,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let flush = self.flushes(inst, flush, ty)?;
         let logic = self.combined(inst, logic)?;
         let (d, q) = match self.operand(inst, 0)? {
-            Operand::Pair(d, q) => (self.pred_reg(inst, 0, d)?, self.pred_reg(inst, 0, q)?),
+            AstOperand::Pair(d, q) => (self.pred_reg(inst, 0, d)?, self.pred_reg(inst, 0, q)?),
             _ => (self.pred_dst(inst, 0)?, NO_NAME),
         };
         if let Some((half, 2)) = ty.elements() {
@@ -105,12 +105,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
             }
             let (a, b) = (self.halves(inst, 1)?, self.halves(inst, 2)?);
             for (i, d) in [d, q].into_iter().enumerate() {
-                self.push(Op::Setp { cmp, ty: half, d, q: NO_NAME, a: a[i], b: b[i], logic });
+                self.push(PtxOp::Setp { cmp, ty: half, d, q: NO_NAME, a: a[i], b: b[i], logic });
             }
             return Ok(());
         }
         let (a, b) = (self.source(inst, 1, bank, flush)?, self.source(inst, 2, bank, flush)?);
-        self.push(Op::Setp { cmp, ty, d, q, a, b, logic });
+        self.push(PtxOp::Setp { cmp, ty, d, q, a, b, logic });
         Ok(())
     }
 
@@ -144,7 +144,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             for i in 0..2 {
                 self.chosen(Bank::B16, parts[i], yes, (cmp, half, a[i], b[i], logic))?;
             }
-            self.push(Op::Binary(Binary::Pack16, [out, parts[0], parts[1]]));
+            self.push(PtxOp::Binary(BinaryOp::Pack16, [out, parts[0], parts[1]]));
             return Ok(());
         }
         let (a, b) = (self.source(inst, 1, from_bank, flush)?, self.source(inst, 2, from_bank, flush)?);
@@ -155,8 +155,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
     fn chosen(&mut self, bank: Bank, out: Name, yes: u64, (cmp, ty, a, b, logic): Comparison) -> Result<()> {
         let d = self.new_reg(Ty::Pred)?;
         let (yes, no) = (self.constant(bank, yes)?, self.constant(bank, 0)?);
-        self.push(Op::Setp { cmp, ty, d, q: NO_NAME, a, b, logic });
-        self.push(Op::Selp { bank, d: out, a: yes, b: no, p: PredOperand { reg: d, negated: false } });
+        self.push(PtxOp::Setp { cmp, ty, d, q: NO_NAME, a, b, logic });
+        self.push(PtxOp::Selp { bank, d: out, a: yes, b: no, p: PredOperand { reg: d, negated: false } });
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         self.count(inst, 2..=2)?;
         let d = self.pred_dst(inst, 0)?;
         let a = self.src(inst, 1, if wide { Bank::B64 } else { Bank::B32 })?;
-        self.push(Op::Test { kind, wide, d, a });
+        self.push(PtxOp::Test { kind, wide, d, a });
         Ok(())
     }
 
@@ -191,7 +191,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let d = self.dst(inst, 0, bank)?;
         let (a, b) = (self.src(inst, 1, bank)?, self.src(inst, 2, bank)?);
         let p = self.pred_src(inst, 3)?;
-        self.push(Op::Selp { bank, d, a, b, p });
+        self.push(PtxOp::Selp { bank, d, a, b, p });
         Ok(())
     }
 }

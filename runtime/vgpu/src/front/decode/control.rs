@@ -3,9 +3,10 @@
 use super::{Decoder, Result, Symbol};
 use crate::arithmetic::types::Ty;
 use crate::fault::PtxProblemKind;
-use crate::front::ast::{AstInst, Operand};
+use crate::front::ast::{AstInst, AstOperand};
 use crate::isa::{
-    Barrier, BarrierMode, CallSite, Collective, FRAME_PARAMS, Op, PredOperand, ReduxOp, ShflMode, VoteMode,
+    Barrier, BarrierMode, CallSite, FRAME_PARAMS, PredOperand, PtxOp, ReduxOp, ShflMode, VoteMode,
+    WarpCollective,
 };
 use crate::registers::{Bank, NO_NAME};
 
@@ -14,24 +15,24 @@ impl<'m, 'a> Decoder<'m, 'a> {
         match (head, inst.op) {
             ("bra", "bra" | "bra.uni") => {
                 self.count(inst, 1..=1)?;
-                let Operand::Name(label) = *self.operand(inst, 0)? else {
+                let AstOperand::Name(label) = *self.operand(inst, 0)? else {
                     return self.bad(inst, 0, "must be a label");
                 };
                 let (at, line) = (self.out.code.len(), self.line);
-                self.push(Op::Branch(0));
+                self.push(PtxOp::Branch(0));
                 self.scope().branches.push((at, label, line));
             }
             ("brx", "brx.idx" | "brx.idx.uni") => {
                 self.count(inst, 2..=2)?;
                 let index = self.src(inst, 0, Bank::B32)?;
                 match self.named(inst, 1)? {
-                    Some(Symbol::Targets(table)) => self.push(Op::BranchIndexed(index, table)),
+                    Some(Symbol::Targets(table)) => self.push(PtxOp::BranchIndexed(index, table)),
                     _ => return self.bad(inst, 1, "must be a list of `.branchtargets`"),
                 }
             }
-            ("ret", "ret" | "ret.uni") => self.push(Op::Ret),
-            ("exit", "exit") => self.push(Op::Exit),
-            ("trap", "trap") => self.push(Op::Trap),
+            ("ret", "ret" | "ret.uni") => self.push(PtxOp::Ret),
+            ("exit", "exit") => self.push(PtxOp::Exit),
+            ("trap", "trap") => self.push(PtxOp::Trap),
             ("call", "call" | "call.uni") => self.call(inst)?,
             _ => {
                 return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
@@ -42,7 +43,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
 
     fn call(&mut self, inst: &'m AstInst<'a>) -> Result<()> {
         self.count(inst, 1..=3)?;
-        let has_results = matches!(inst.operands[0], Operand::List(_));
+        let has_results = matches!(inst.operands[0], AstOperand::List(_));
         let at = usize::from(has_results);
         let Some(Symbol::Function(function)) = self.named(inst, at)? else {
             return self.unsupported(inst, "only direct calls of functions of this module are supported");
@@ -55,7 +56,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         for (list, operand) in
             lists.iter_mut().zip([has_results.then(|| &inst.operands[0]), inst.operands.get(at + 1)])
         {
-            if let Some(Operand::List(names)) = operand {
+            if let Some(AstOperand::List(names)) = operand {
                 list.clone_from(names);
             }
         }
@@ -83,7 +84,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let [results, arguments] = transfers;
         self.out.calls.push(CallSite { function, arguments, results });
         let number = self.out.calls.len() as u32 - 1;
-        self.push(Op::Call(number));
+        self.push(PtxOp::Call(number));
         Ok(())
     }
 
@@ -92,7 +93,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if parts[1..] == ["warp", "sync"] {
             self.count(inst, 1..=1)?;
             let members = self.src(inst, 0, Bank::B32)?;
-            self.push(Op::Collective(Collective::Sync, members));
+            self.push(PtxOp::Collective(WarpCollective::Sync, members));
             return Ok(());
         }
         parts.retain(|&part| part != "cta");
@@ -129,7 +130,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if reduces == 1 {
             barrier.a = self.pred_src(inst, inst.operands.len() - 1)?;
         }
-        self.push(Op::Barrier(barrier));
+        self.push(PtxOp::Barrier(barrier));
         Ok(())
     }
 
@@ -139,7 +140,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             ("activemask", ["b32"]) => {
                 self.count(inst, 1..=1)?;
                 let d = self.dst(inst, 0, Bank::B32)?;
-                self.push(Op::ActiveMask(d));
+                self.push(PtxOp::ActiveMask(d));
                 return Ok(());
             }
             ("shfl", ["sync", mode, "b32"]) => {
@@ -155,7 +156,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 let (a, b) = (self.src(inst, 1, Bank::B32)?, self.src(inst, 2, Bank::B32)?);
                 let c = self.src(inst, 3, Bank::B32)?;
                 let d = if d == NO_NAME { self.temp(Bank::B32)? } else { d };
-                (Collective::Shfl { mode, d, p, a, b, c }, self.src(inst, 4, Bank::B32)?)
+                (WarpCollective::Shfl { mode, d, p, a, b, c }, self.src(inst, 4, Bank::B32)?)
             }
             ("vote", ["sync", mode, ty]) => {
                 let mode = match (*mode, *ty) {
@@ -172,7 +173,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     self.pred_dst(inst, 0)?
                 };
                 let a = self.pred_src(inst, 1)?;
-                (Collective::Vote { mode, d, a }, self.src(inst, 2, Bank::B32)?)
+                (WarpCollective::Vote { mode, d, a }, self.src(inst, 2, Bank::B32)?)
             }
             ("match", [mode @ ("any" | "all"), "sync", ty @ ("b32" | "b64")]) => {
                 self.count(inst, 3..=3)?;
@@ -181,7 +182,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 let wide = *ty == "b64";
                 let a = self.src(inst, 1, if wide { Bank::B64 } else { Bank::B32 })?;
                 let all = *mode == "all";
-                (Collective::Match { all, wide, d, p, a }, self.src(inst, 2, Bank::B32)?)
+                (WarpCollective::Match { all, wide, d, p, a }, self.src(inst, 2, Bank::B32)?)
             }
             ("redux", ["sync", op, ty]) => {
                 let (op, signed) = match (*op, *ty) {
@@ -199,7 +200,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 };
                 self.count(inst, 3..=3)?;
                 let (d, a) = (self.dst(inst, 0, Bank::B32)?, self.src(inst, 1, Bank::B32)?);
-                (Collective::Redux { op, signed, d, a }, self.src(inst, 2, Bank::B32)?)
+                (WarpCollective::Redux { op, signed, d, a }, self.src(inst, 2, Bank::B32)?)
             }
             ("redux", ["sync", op @ ("min" | "max"), modifiers @ .., "f32"]) => {
                 let (abs, nan) = match modifiers {
@@ -215,7 +216,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     ReduxOp::FloatMax { abs, nan }
                 };
                 let (d, a) = (self.dst(inst, 0, Bank::B32)?, self.src(inst, 1, Bank::B32)?);
-                (Collective::Redux { op, signed: false, d, a }, self.src(inst, 2, Bank::B32)?)
+                (WarpCollective::Redux { op, signed: false, d, a }, self.src(inst, 2, Bank::B32)?)
             }
             ("elect", ["sync"]) => {
                 self.count(inst, 2..=2)?;
@@ -223,13 +224,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 if p == NO_NAME {
                     return self.bad(inst, 0, "must be `d|p`");
                 }
-                (Collective::Elect { d, p }, self.src(inst, 1, Bank::B32)?)
+                (WarpCollective::Elect { d, p }, self.src(inst, 1, Bank::B32)?)
             }
             _ => {
                 return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
             }
         };
-        self.push(Op::Collective(collective, members));
+        self.push(PtxOp::Collective(collective, members));
         Ok(())
     }
 }

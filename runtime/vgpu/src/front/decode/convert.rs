@@ -2,13 +2,13 @@
 
 use super::{Decoder, Result};
 use crate::arithmetic::float::{Round, format};
-use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::tables::{BinaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
 use crate::front::ast::AstInst;
-use crate::isa::{Convert, Op};
+use crate::isa::{Convert, PtxOp};
 use crate::registers::Bank;
 
-/// Whether a value of the first format may have no equal in the second.
+/// Returns true if some values of the first type have no equal in the second.
 fn loses(from: Ty, to: Ty) -> bool {
     match (format(from), format(to)) {
         (Some(from), Some(to)) => from.exponent > to.exponent || from.mantissa > to.mantissa,
@@ -85,7 +85,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     return self.unsupported(inst, "it has a modifier that its types do not admit");
                 }
                 let (d, a) = (self.dst(inst, 0, Bank::B32)?, self.src(inst, 1, Bank::B32)?);
-                self.push(Op::Convert(c, d, a));
+                self.push(PtxOp::Convert(c, d, a));
                 Ok(())
             }
             _ if to_ty.elements().is_some_and(|(_, n)| n > 1)
@@ -113,12 +113,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let (high, low) = (self.src(inst, 1, Bank::B32)?, self.src(inst, 2, Bank::B32)?);
         if c.round == Round::Nearest && !c.finite && !c.relu {
             let halves = [self.temp(Bank::B16)?, self.temp(Bank::B16)?];
-            let kind = if to == Ty::F16x2 { Unary::F32ToF16 } else { Unary::F32ToBf16 };
-            self.push(Op::Unary(kind, [halves[0], low]));
-            self.push(Op::Unary(kind, [halves[1], high]));
-            self.push(Op::Binary(Binary::Pack16, [d, halves[0], halves[1]]));
+            let kind = if to == Ty::F16x2 { UnaryOp::F32ToF16 } else { UnaryOp::F32ToBf16 };
+            self.push(PtxOp::Unary(kind, [halves[0], low]));
+            self.push(PtxOp::Unary(kind, [halves[1], high]));
+            self.push(PtxOp::Binary(BinaryOp::Pack16, [d, halves[0], halves[1]]));
         } else {
-            self.push(Op::ConvertPair(c, d, high, low));
+            self.push(PtxOp::ConvertPair(c, d, high, low));
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         (c.from_bank, c.to_bank) = (self.bank(inst, from)?, self.bank(inst, to)?);
         let (d, a) = (self.dst(inst, 0, c.to_bank)?, self.src(inst, 1, c.from_bank)?);
-        self.push(Op::ConvertEach(c, d, a));
+        self.push(PtxOp::ConvertEach(c, d, a));
         Ok(())
     }
 
@@ -164,9 +164,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             c.round == Round::Nearest && !c.integral && !c.saturate && !c.finite && !c.relu && !c.flush;
         if exact
             && plain
-            && let Some(kind) = Unary::parse(&format!("cvt.{to}.{from}"))
+            && let Some(kind) = UnaryOp::parse(&format!("cvt.{to}.{from}"))
         {
-            self.push(Op::Unary(kind, [d, a]));
+            self.push(PtxOp::Unary(kind, [d, a]));
             return Ok(());
         }
         if c.from.float() && !c.to.float() && !c.integral {
@@ -176,7 +176,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if c.integral && c.from != c.to && c.to.float() {
             return self.unsupported(inst, "rounding to an integer keeps the type or gives an integer");
         }
-        self.push(Op::Convert(c, d, a));
+        self.push(PtxOp::Convert(c, d, a));
         Ok(())
     }
 }

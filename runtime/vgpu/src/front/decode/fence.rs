@@ -1,9 +1,9 @@
 //! Fences, and instructions that are hints only.
 
 use super::{Decoder, Result};
-use crate::arithmetic::tables::Unary;
+use crate::arithmetic::tables::UnaryOp;
 use crate::front::ast::AstInst;
-use crate::isa::{Op, Order, ProxyKind, Scope};
+use crate::isa::{MemoryOrder, ProxyKind, PtxOp, Scope};
 use crate::registers::Bank;
 
 impl<'m, 'a> Decoder<'m, 'a> {
@@ -21,10 +21,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         };
         let order = |name: &str| {
             Some(match name {
-                "sc" => Order::SeqCst,
-                "acq_rel" => Order::AcqRel,
-                "acquire" => Order::Acquire,
-                "release" => Order::Release,
+                "sc" => MemoryOrder::SeqCst,
+                "acq_rel" => MemoryOrder::AcqRel,
+                "acquire" => MemoryOrder::Acquire,
+                "release" => MemoryOrder::Release,
                 _ => return None,
             })
         };
@@ -36,21 +36,21 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     "gl" => Scope::Gpu,
                     _ => Scope::Sys,
                 };
-                Op::Fence { order: Order::SeqCst, scope }
+                PtxOp::Fence { order: MemoryOrder::SeqCst, scope }
             }
-            ["fence" | "membar", "proxy", kind @ ..] => Op::ProxyFence(match kind {
+            ["fence" | "membar", "proxy", kind @ ..] => PtxOp::ProxyFence(match kind {
                 ["alias"] => ProxyKind::Alias,
                 ["async"] => ProxyKind::Async,
                 ["async", "global"] => ProxyKind::AsyncGlobal,
                 ["async", "shared::cta" | "shared::cluster"] => ProxyKind::AsyncShared,
                 _ => return self.unsupported(inst, "the machine has no such proxy"),
             }),
-            ["fence", "mbarrier_init", "release", "cluster"] => Op::MbarrierInitFence,
+            ["fence", "mbarrier_init", "release", "cluster"] => PtxOp::MbarrierInitFence,
             ["fence", name] if scope(name).is_some() => {
-                Op::Fence { order: Order::AcqRel, scope: scope(name).unwrap_or(Scope::Sys) }
+                PtxOp::Fence { order: MemoryOrder::AcqRel, scope: scope(name).unwrap_or(Scope::Sys) }
             }
             ["fence", first, second] => match (order(first), scope(second)) {
-                (Some(order), Some(scope)) => Op::Fence { order, scope },
+                (Some(order), Some(scope)) => PtxOp::Fence { order, scope },
                 _ => return self.unsupported(inst, "the machine has no such fence"),
             },
             _ => return self.unsupported(inst, "the machine has no such fence"),
@@ -92,7 +92,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             ("createpolicy", ["fractional" | "range" | "cvt", .., "b64"]) => {
                 // A cache policy is a hint; no instruction looks into its value.
                 let (d, zero) = (self.dst(inst, 0, Bank::B64)?, self.constant(Bank::B64, 0)?);
-                self.push(Op::Unary(Unary::Mov64, [d, zero]));
+                self.push(PtxOp::Unary(UnaryOp::Mov64, [d, zero]));
                 return Ok(());
             }
             _ => false,
@@ -100,7 +100,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if !known {
             return self.unsupported(inst, "the machine has no such instruction, or not this form of it");
         }
-        self.push(Op::Nop);
+        self.push(PtxOp::Nop);
         Ok(())
     }
 }

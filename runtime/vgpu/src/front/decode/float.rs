@@ -3,10 +3,10 @@
 use super::{Decoder, Result};
 use crate::arithmetic::float::Round;
 use crate::arithmetic::float_ops::{FloatKind, FloatOp};
-use crate::arithmetic::tables::{Binary, Ternary, Unary};
+use crate::arithmetic::tables::{BinaryOp, TernaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
 use crate::front::ast::AstInst;
-use crate::isa::Op;
+use crate::isa::PtxOp;
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Modifiers of a floating-point instruction.
@@ -23,7 +23,7 @@ struct Modifiers {
     abs: bool,
 }
 
-/// Which modifiers an instruction admits for a type.
+/// The modifiers that an instruction admits for a type.
 struct Admitted {
     /// Rounding in every direction, or to nearest only.
     directed: bool,
@@ -221,7 +221,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             abs: m.abs,
             xorsign: m.xorsign,
         };
-        self.push(Op::Float(op, ops));
+        self.push(PtxOp::Float(op, ops));
         Ok(())
     }
 
@@ -254,14 +254,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return self.unsupported(inst, "it lacks a modifier, or has one that its type does not admit");
         }
         self.count(inst, sources + 1..=sources + 1)?;
-        let widen = if narrow == Ty::F16 { Unary::F16ToF32 } else { Unary::Bf16ToF32 };
+        let widen = if narrow == Ty::F16 { UnaryOp::F16ToF32 } else { UnaryOp::Bf16ToF32 };
         let mut ops = [NO_NAME; 4];
         ops[0] = self.dst(inst, 0, Bank::B32)?;
         for (i, op) in ops.iter_mut().enumerate().skip(1).take(sources) {
             if i <= narrow_sources {
                 let a = self.src(inst, i, Bank::B16)?;
                 *op = self.temp(Bank::B32)?;
-                self.push(Op::Unary(widen, [*op, a]));
+                self.push(PtxOp::Unary(widen, [*op, a]));
             } else {
                 *op = self.src(inst, i, Bank::B32)?;
             }
@@ -277,34 +277,34 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let ty_name = inst.op.rsplit('.').next().unwrap_or_default();
         let name = if m.nan { format!("{head}.NaN.{ty_name}") } else { format!("{head}.{ty_name}") };
         let d;
-        if let Some(kind) = Unary::parse(&name) {
+        if let Some(kind) = UnaryOp::parse(&name) {
             let (to, [a]) = kind.banks();
             self.count(inst, 2..=2)?;
             d = self.dst(inst, 0, to)?;
             let a = self.source(inst, 1, a, m.flush)?;
-            self.push(Op::Unary(kind, [d, a]));
-        } else if let Some(kind) = Binary::parse(&name) {
+            self.push(PtxOp::Unary(kind, [d, a]));
+        } else if let Some(kind) = BinaryOp::parse(&name) {
             let (to, [a, b]) = kind.banks();
             self.count(inst, 3..=3)?;
             d = self.dst(inst, 0, to)?;
             let (a, b) = (self.source(inst, 1, a, m.flush)?, self.source(inst, 2, b, m.flush)?);
-            self.push(Op::Binary(kind, [d, a, b]));
-        } else if let Some(kind) = Ternary::parse(&name) {
+            self.push(PtxOp::Binary(kind, [d, a, b]));
+        } else if let Some(kind) = TernaryOp::parse(&name) {
             let (to, [a, b, c]) = kind.banks();
             self.count(inst, 4..=4)?;
             d = self.dst(inst, 0, to)?;
             let (a, b) = (self.source(inst, 1, a, m.flush)?, self.source(inst, 2, b, m.flush)?);
             let c = self.source(inst, 3, c, m.flush)?;
-            self.push(Op::Ternary(kind, [d, a, b, c]));
+            self.push(PtxOp::Ternary(kind, [d, a, b, c]));
         } else {
             return Ok(false);
         }
         if m.flush {
-            self.push(Op::Unary(Unary::FlushF32, [d, d]));
+            self.push(PtxOp::Unary(UnaryOp::FlushF32, [d, d]));
         }
         if m.saturate {
-            let step = if ty == Ty::F64 { Unary::SatF64 } else { Unary::SatF32 };
-            self.push(Op::Unary(step, [d, d]));
+            let step = if ty == Ty::F64 { UnaryOp::SatF64 } else { UnaryOp::SatF32 };
+            self.push(PtxOp::Unary(step, [d, d]));
         }
         Ok(true)
     }
@@ -322,7 +322,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return Ok(reg);
         }
         let flushed = self.temp(bank)?;
-        self.push(Op::Unary(Unary::FlushF32, [flushed, reg]));
+        self.push(PtxOp::Unary(UnaryOp::FlushF32, [flushed, reg]));
         Ok(flushed)
     }
 }

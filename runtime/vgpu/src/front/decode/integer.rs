@@ -2,8 +2,8 @@
 
 use super::{Decoder, Result};
 use crate::arithmetic::types::Ty;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Carry, CarryKind, Cmp, Logic, Op};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{Carry, CarryKind, Cmp, Logic, PtxOp};
 use crate::registers::{Bank, NO_NAME, Name};
 
 impl<'m, 'a> Decoder<'m, 'a> {
@@ -44,7 +44,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             *op = self.src(inst, i, bank)?;
         }
         let carry = self.carry_register()?;
-        self.push(Op::Carry(Carry { kind, wide, signed, reads, writes, carry }, ops));
+        self.push(PtxOp::Carry(Carry { kind, wide, signed, reads, writes, carry }, ops));
         Ok(true)
     }
 
@@ -76,14 +76,14 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         let (a, b) = (self.src(inst, 1, Bank::B32)?, self.src(inst, 2, Bank::B32)?);
         let c = self.src(inst, 3, Bank::B32)?;
-        let Operand::Int(table @ 0..256) = *self.operand(inst, 4)? else {
+        let AstOperand::Int(table @ 0..256) = *self.operand(inst, 4)? else {
             return self.bad(inst, 4, "must be a constant from 0 to 255");
         };
-        self.push(Op::Lop3([d, a, b, c], table as u8));
+        self.push(PtxOp::Lop3([d, a, b, c], table as u8));
         if let Some(logic) = logic {
             let (q, zero) = (self.pred_src(inst, 5)?, self.constant(Bank::B32, 0)?);
             let logic = Some((logic, q));
-            self.push(Op::Setp { cmp: Cmp::Ne, ty: Ty::U32, d: p, q: NO_NAME, a: d, b: zero, logic });
+            self.push(PtxOp::Setp { cmp: Cmp::Ne, ty: Ty::U32, d: p, q: NO_NAME, a: d, b: zero, logic });
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let d = self.dst(inst, 0, bank)?;
         let (a, b) = (self.src(inst, 1, bank)?, self.src(inst, 2, bank)?);
         let (position, length) = (self.src(inst, 3, Bank::B32)?, self.src(inst, 4, Bank::B32)?);
-        self.push(Op::Bfi { wide: bank == Bank::B64, ops: [d, a, b, position, length] });
+        self.push(PtxOp::Bfi { wide: bank == Bank::B64, ops: [d, a, b, position, length] });
         Ok(())
     }
 }

@@ -1,10 +1,10 @@
 //! Instructions on mbarriers.
 
 use super::{Decoder, Result};
-use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::tables::{BinaryOp, UnaryOp};
 use crate::fault::Space;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Mbarrier, MbarrierKind, Op, Order, PENDING_BITS, Scope};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{Mbarrier, MbarrierKind, MemoryOrder, PENDING_BITS, PtxOp, Scope};
 use crate::registers::{Bank, NO_NAME};
 
 impl<'m, 'a> Decoder<'m, 'a> {
@@ -40,9 +40,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 ("expect_tx", MbarrierKind::Arrive { expect, .. }) => *expect = true,
                 ("noComplete", MbarrierKind::Arrive { no_complete, .. }) => *no_complete = true,
                 ("parity", MbarrierKind::Wait { parity }) => *parity = true,
-                ("relaxed", _) if ordered || changes => order = Some(Order::Relaxed),
-                ("release", _) if ordered && !waits => order = Some(Order::Release),
-                ("acquire", _) if waits => order = Some(Order::Acquire),
+                ("relaxed", _) if ordered || changes => order = Some(MemoryOrder::Relaxed),
+                ("release", _) if ordered && !waits => order = Some(MemoryOrder::Release),
+                ("acquire", _) if waits => order = Some(MemoryOrder::Acquire),
                 ("cta" | "cluster", _) if ordered || changes => scope = Some(Scope::Cta),
                 _ => return self.unsupported(inst, "it has a qualifier that is not supported"),
             }
@@ -51,9 +51,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return self.unsupported(inst, "an order and a scope go together");
         }
         let default = match kind {
-            MbarrierKind::Wait { .. } => Order::Acquire,
-            MbarrierKind::Arrive { .. } => Order::Release,
-            _ => Order::Relaxed,
+            MbarrierKind::Wait { .. } => MemoryOrder::Acquire,
+            MbarrierKind::Arrive { .. } => MemoryOrder::Release,
+            _ => MemoryOrder::Relaxed,
         };
         let (mut d, mut a) = (NO_NAME, NO_NAME);
         let at = usize::from(ordered);
@@ -66,7 +66,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             MbarrierKind::Arrive { expect, no_complete, .. } => {
                 let least = 2 + usize::from(expect || no_complete);
                 self.count(inst, least..=3)?;
-                let sink = matches!(self.operand(inst, 0)?, Operand::Name("_"));
+                let sink = matches!(self.operand(inst, 0)?, AstOperand::Name("_"));
                 if remote && !sink {
                     return self.bad(inst, 0, "must be `_`: an mbarrier of the cluster gives no state");
                 }
@@ -87,7 +87,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let (order, scope) = (order.unwrap_or(default), scope.unwrap_or(Scope::Cta));
         self.out.mbarriers.push(Mbarrier { kind, space, address, d, a, order, scope });
         let number = self.out.mbarriers.len() as u32 - 1;
-        self.push(Op::Mbarrier(number));
+        self.push(PtxOp::Mbarrier(number));
         Ok(())
     }
 
@@ -99,8 +99,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
         self.count(inst, 2..=2)?;
         let (d, state) = (self.dst(inst, 0, Bank::B32)?, self.src(inst, 1, Bank::B64)?);
         let (kept, mask) = (self.temp(Bank::B64)?, self.constant(Bank::B64, (1 << PENDING_BITS) - 1)?);
-        self.push(Op::Binary(Binary::And64, [kept, state, mask]));
-        self.push(Op::Unary(Unary::U64ToU32, [d, kept]));
+        self.push(PtxOp::Binary(BinaryOp::And64, [kept, state, mask]));
+        self.push(PtxOp::Unary(UnaryOp::U64ToU32, [d, kept]));
         Ok(())
     }
 }

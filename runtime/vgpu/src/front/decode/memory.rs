@@ -1,19 +1,20 @@
 //! Instructions that access memory, and conversions of addresses.
 
 use super::{Decoder, Result};
-use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::tables::{BinaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
 use crate::fault::Space;
-use crate::front::ast::{AstInst, Operand};
+use crate::front::ast::{AstInst, AstOperand};
 use crate::isa::{
-    Access, AtomOp, Cmp, LOCAL_WINDOW, Op, Order, PARAM_WINDOW, SHARED_WINDOW, Scope, WINDOW_SHIFT,
+    AtomOp, Cmp, LOCAL_WINDOW, MemoryAccess, MemoryOrder, PARAM_WINDOW, PtxOp, SHARED_WINDOW, Scope,
+    WINDOW_SHIFT,
 };
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Qualifiers that all memory instructions share.
 pub(super) struct Qualifiers {
     pub(super) space: Space,
-    pub(super) order: Order,
+    pub(super) order: MemoryOrder,
     pub(super) scope: Scope,
     pub(super) ty: Option<Ty>,
     pub(super) vector: u8,
@@ -26,7 +27,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     pub(super) fn qualifiers(&self, inst: &AstInst<'_>, atomic: bool) -> Result<Qualifiers> {
         let mut q = Qualifiers {
             space: Space::Generic,
-            order: if atomic { Order::Relaxed } else { Order::Weak },
+            order: if atomic { MemoryOrder::Relaxed } else { MemoryOrder::Weak },
             scope: if atomic { Scope::Gpu } else { Scope::Sys },
             ty: None,
             vector: 1,
@@ -40,13 +41,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 "local" => q.space = Space::Local,
                 "const" => q.space = Space::Const,
                 "param" | "param::entry" | "param::func" => q.space = Space::Param,
-                "weak" => q.order = Order::Weak,
-                "relaxed" => q.order = Order::Relaxed,
-                "acquire" => q.order = Order::Acquire,
-                "release" => q.order = Order::Release,
-                "acq_rel" => q.order = Order::AcqRel,
-                "volatile" => q.order = Order::Volatile,
-                "mmio" => q.order = Order::Mmio,
+                "weak" => q.order = MemoryOrder::Weak,
+                "relaxed" => q.order = MemoryOrder::Relaxed,
+                "acquire" => q.order = MemoryOrder::Acquire,
+                "release" => q.order = MemoryOrder::Release,
+                "acq_rel" => q.order = MemoryOrder::AcqRel,
+                "volatile" => q.order = MemoryOrder::Volatile,
+                "mmio" => q.order = MemoryOrder::Mmio,
                 // Every cluster has one block.
                 "cta" | "cluster" => q.scope = Scope::Cta,
                 "gpu" => q.scope = Scope::Gpu,
@@ -87,9 +88,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         self.count(inst, 2..=2 + usize::from(q.policy))?;
         let order_fits = match q.order {
-            Order::Acquire => load,
-            Order::Release => !load,
-            Order::AcqRel => false,
+            MemoryOrder::Acquire => load,
+            MemoryOrder::Release => !load,
+            MemoryOrder::AcqRel => false,
             _ => true,
         };
         if !order_fits {
@@ -101,7 +102,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         let data = self.operand(inst, data_index)?;
         let single = std::slice::from_ref(data);
-        let parts: &'m [Operand<'a>] = if let Operand::Vector(parts) = data { parts } else { single };
+        let parts: &'m [AstOperand<'a>] = if let AstOperand::Vector(parts) = data { parts } else { single };
         if parts.len() != usize::from(q.vector) {
             return self.bad(inst, data_index, "must have as many parts as the vector");
         }
@@ -126,8 +127,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         let address = self.address(inst, usize::from(load))?;
         let Qualifiers { space, order, scope, vector: count, .. } = q;
-        let access = Access { space, ty, count, whole: count == 1, order, scope, bank };
-        self.push(if load { Op::Load(access, address, regs) } else { Op::Store(access, address, regs) });
+        let access = MemoryAccess { space, ty, count, whole: count == 1, order, scope, bank };
+        self.push(if load {
+            PtxOp::Load(access, address, regs)
+        } else {
+            PtxOp::Store(access, address, regs)
+        });
         Ok(())
     }
 
@@ -142,8 +147,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
         regs[..2].copy_from_slice(&halves);
         let address = self.address(inst, usize::from(load))?;
         let Qualifiers { space, order, scope, .. } = *q;
-        let access = Access { space, ty: Ty::U64, count: 2, whole: true, order, scope, bank: Bank::B64 };
-        self.push(if load { Op::Load(access, address, regs) } else { Op::Store(access, address, regs) });
+        let access =
+            MemoryAccess { space, ty: Ty::U64, count: 2, whole: true, order, scope, bank: Bank::B64 };
+        self.push(if load {
+            PtxOp::Load(access, address, regs)
+        } else {
+            PtxOp::Store(access, address, regs)
+        });
         Ok(())
     }
 
@@ -151,10 +161,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         &mut self,
         inst: &'m AstInst<'a>,
         index: usize,
-        part: &'m Operand<'a>,
+        part: &'m AstOperand<'a>,
         ty: Ty,
     ) -> Result<Option<(Bank, Name)>> {
-        if matches!(part, Operand::Name("_")) {
+        if matches!(part, AstOperand::Name("_")) {
             return Ok(None);
         }
         self.any_width(inst, index, part, ty.bytes())
@@ -184,12 +194,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let d = self.dst(inst, 0, Bank::B64)?;
         let a = self.src(inst, 1, Bank::B64)?;
         if window == 0 {
-            self.push(Op::Unary(Unary::Mov64, [d, a]));
+            self.push(PtxOp::Unary(UnaryOp::Mov64, [d, a]));
             return Ok(());
         }
         let by = self.constant(Bank::B64, window)?;
-        let kind = if inst.op.contains(".to.") { Binary::Sub64 } else { Binary::Add64 };
-        self.push(Op::Binary(kind, [d, a, by]));
+        let kind = if inst.op.contains(".to.") { BinaryOp::Sub64 } else { BinaryOp::Add64 };
+        self.push(PtxOp::Binary(kind, [d, a, by]));
         Ok(())
     }
 
@@ -200,8 +210,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let a = self.src(inst, 1, Bank::B64)?;
         let (top, shift) = (self.temp(Bank::B64)?, self.constant(Bank::B32, WINDOW_SHIFT.into())?);
         let b = self.constant(Bank::B64, window >> WINDOW_SHIFT)?;
-        self.push(Op::Binary(Binary::ShrU64, [top, a, shift]));
-        self.push(Op::Setp { cmp: Cmp::Eq, ty: Ty::U64, d, q: NO_NAME, a: top, b, logic: None });
+        self.push(PtxOp::Binary(BinaryOp::ShrU64, [top, a, shift]));
+        self.push(PtxOp::Setp { cmp: Cmp::Eq, ty: Ty::U64, d, q: NO_NAME, a: top, b, logic: None });
         Ok(())
     }
 }

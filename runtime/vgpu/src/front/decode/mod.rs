@@ -21,12 +21,13 @@ use rustc_hash::FxHashMap;
 
 use crate::arithmetic::types::Ty;
 use crate::fault::{PtxProblem, PtxProblemKind, SourceLine, Space};
-use crate::front::ast::{AstFunction, AstInst, AstModule, Operand, Statement, StatementKind, Var};
-use crate::front::cfg::{Graph, find_meeting_points};
+use crate::front::ast::{AstFunction, AstInst, AstModule, AstOperand, AstStatement, AstStatementKind, Var};
+use crate::front::cfg::{FlowGraph, find_meeting_points};
 use crate::front::operands::operands;
 use crate::front::share_registers::{Sharing, compact};
 use crate::isa::{
-    Class, FRAME_PARAMS, Function, Inst, Layout, NEVER, Op, Operands, Param, PredOperand, Preset,
+    FRAME_PARAMS, FunctionParam, Inst, InstructionClass, NEVER, OperandLists, PredOperand, Preset,
+    PtxFunction, PtxOp, RegisterLayout,
 };
 use crate::registers::{Bank, NO_NAME, Name};
 
@@ -47,7 +48,7 @@ pub(crate) struct Globals<'a> {
     pub(crate) shared_bytes: u64,
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Symbol {
     Reg(Ty, Name),
@@ -73,7 +74,7 @@ fn align_up(at: u64, align: u32) -> u64 {
 pub(crate) fn decode<'a>(
     ast: &AstModule<'a>,
     sharing: Sharing,
-) -> std::result::Result<Vec<Function>, Vec<PtxProblem>> {
+) -> std::result::Result<Vec<PtxFunction>, Vec<PtxProblem>> {
     let mut problems = Vec::new();
     let mut globals = Globals { symbols: FxHashMap::default(), files: FxHashMap::default(), shared_bytes: 0 };
     for &(index, name) in &ast.files {
@@ -114,7 +115,7 @@ pub(crate) fn decode<'a>(
             }
         }
     }
-    let mut functions: Vec<Option<Function>> = vec![None; bodies.len()];
+    let mut functions: Vec<Option<PtxFunction>> = vec![None; bodies.len()];
     // Device functions first: their shared variables precede those of every entry.
     for entry in [false, true] {
         for (i, ast) in bodies.iter().enumerate().filter(|(_, f)| f.entry == entry) {
@@ -139,11 +140,10 @@ fn place_shared(top: &mut u64, var: &Var<'_>, problems: &mut Vec<PtxProblem>) ->
     offset
 }
 
-/// File, line, column, and the same of the place where the line was inlined.
-/// Lines that one line is inlined in, one in the other, beyond which they are not told.
+/// The most lines that a line is reported to be inlined in, one in the other.
 const MAX_INLINED: usize = 32;
 
-/// File, line and column, where that is inlined, and the number of the line that this is.
+/// File, line and column; the same of the place where the line is inlined, and that place's number among the lines.
 type LocKey = (u32, u32, u32, Option<(u32, u32, u32)>, Option<u32>);
 
 #[derive(Default)]
@@ -162,7 +162,7 @@ struct Decoder<'m, 'a> {
     globals: &'m mut Globals<'a>,
     functions: &'m [&'m AstFunction<'a>],
     ast: &'m AstFunction<'a>,
-    out: Function<Name>,
+    out: PtxFunction<Name>,
     scopes: Vec<BlockScope<'a>>,
     presets: FxHashMap<(Bank, Preset), Name>,
     file_lines: FxHashMap<LocKey, u32>,
@@ -187,13 +187,13 @@ impl<'m, 'a> Decoder<'m, 'a> {
         functions: &'m [&'m AstFunction<'a>],
         ast: &'m AstFunction<'a>,
     ) -> Self {
-        let out = Function {
+        let out = PtxFunction {
             first: 0,
             name: ast.name.into(),
             entry: ast.entry,
             code: Vec::new(),
-            layout: Layout { b16: 0, b32: 0, b64: 0, pred: 0, presets: Vec::new(), late: Vec::new() },
-            operands: Operands::default(),
+            layout: RegisterLayout { b16: 0, b32: 0, b64: 0, pred: 0, presets: Vec::new(), late: Vec::new() },
+            operands: OperandLists::default(),
             lines: Vec::new(),
             tables: Vec::new(),
             calls: Vec::new(),
@@ -229,7 +229,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    fn function(mut self, sharing: Sharing, problems: &mut Vec<PtxProblem>) -> Option<Function> {
+    fn function(mut self, sharing: Sharing, problems: &mut Vec<PtxProblem>) -> Option<PtxFunction> {
         let ast = self.ast;
         if let Err(kind) = self.parameters() {
             problems.push(PtxProblem { line: ast.line, kind });
@@ -245,7 +245,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         self.guard = NO_GUARD;
         self.weight = 0;
-        self.push(Op::Ret);
+        self.push(PtxOp::Ret);
         while self.scopes.len() > 1 {
             self.close(problems);
         }
@@ -261,9 +261,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     /// The function as it is executed.
-    fn finish(mut self, sharing: Sharing) -> Result<Function> {
+    fn finish(mut self, sharing: Sharing) -> Result<PtxFunction> {
         let everywhere = PtxProblemKind::Limit { what: "branches that go everywhere", limit: 1 << 22 };
-        let Some(graph) = Graph::new(&self.out) else { return Err(everywhere) };
+        let Some(graph) = FlowGraph::new(&self.out) else { return Err(everywhere) };
         if !find_meeting_points(&mut self.out, &graph) {
             return Err(everywhere);
         }
@@ -283,7 +283,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 if top > limit {
                     return Err(PtxProblemKind::Limit { what: "bytes of parameters", limit });
                 }
-                let param = Param { offset: offset as u32, bytes: var.bytes as u32 };
+                let param = FunctionParam { offset: offset as u32, bytes: var.bytes as u32 };
                 if returns { &mut self.out.returns } else { &mut self.out.params }.push(param);
                 let address = if ast.entry { offset } else { FRAME_PARAMS + offset };
                 self.declare(var.name, Symbol::Param(address))?;
@@ -313,38 +313,38 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
     }
 
-    fn statement(&mut self, statement: &'m Statement<'a>, problems: &mut Vec<PtxProblem>) -> Result<()> {
+    fn statement(&mut self, statement: &'m AstStatement<'a>, problems: &mut Vec<PtxProblem>) -> Result<()> {
         match &statement.kind {
-            StatementKind::Label(name) => {
+            AstStatementKind::Label(name) => {
                 let here = self.out.code.len() as u32;
                 if self.scope().labels.insert(name, here).is_some() {
                     return Err(PtxProblemKind::Redeclared { name: (*name).into() });
                 }
             }
-            StatementKind::Reg { ty, name, count: None } => {
+            AstStatementKind::Reg { ty, name, count: None } => {
                 let symbol = self.register(*ty)?;
                 self.declare(name, symbol)?;
             }
-            StatementKind::Reg { ty, name, count: Some(count) } => {
+            AstStatementKind::Reg { ty, name, count: Some(count) } => {
                 self.declare(name, Symbol::Range(*ty, *count))?
             }
-            StatementKind::Var(var) => self.variable(var, problems)?,
-            StatementKind::Open => {
+            AstStatementKind::Var(var) => self.variable(var, problems)?,
+            AstStatementKind::Open => {
                 let params = self.frame_params;
                 self.scopes.push(BlockScope { params, ..BlockScope::default() });
             }
-            StatementKind::Close => self.close(problems),
-            StatementKind::Loc { file, at, column, inlined_at } => {
+            AstStatementKind::Close => self.close(problems),
+            AstStatementKind::Loc { file, at, column, inlined_at } => {
                 self.loc = self.source_line(*file, *at, *column, *inlined_at);
             }
-            StatementKind::Targets { name, labels } => {
+            AstStatementKind::Targets { name, labels } => {
                 let table = self.out.tables.len();
                 self.out.tables.push(Vec::new());
                 let line = self.line;
                 self.scope().tables.push((table, labels.clone(), line));
                 self.declare(name, Symbol::Targets(table as u32))?;
             }
-            StatementKind::Inst(inst) => self.instruction(inst)?,
+            AstStatementKind::Inst(inst) => self.instruction(inst)?,
         }
         Ok(())
     }
@@ -361,7 +361,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         };
         for (at, label, line) in scope.branches {
             match (scope.labels.get(label), self.scopes.last_mut()) {
-                (Some(&target), _) => self.out.code[at].op = Op::Branch(target),
+                (Some(&target), _) => self.out.code[at].op = PtxOp::Branch(target),
                 (None, Some(outer)) => outer.branches.push((at, label, line)),
                 (None, None) => problems.push(undeclared(label, line)),
             }
@@ -431,17 +431,17 @@ impl<'m, 'a> Decoder<'m, 'a> {
         self.declare(var.name, symbol)
     }
 
-    fn push(&mut self, op: Op<Name>) {
+    fn push(&mut self, op: PtxOp<Name>) {
         let Decoder { guard, line, loc, weight, .. } = *self;
-        let class = Class::of(&op);
+        let class = InstructionClass::of(&op);
         self.out.code.push(Inst { op, guard, meet: NEVER, line, loc, class, weight });
         self.weight = 0;
     }
 
     /// A step in front of the instruction, which does not count. It has no guard, so that the register has no value of
     /// before.
-    fn push_before(&mut self, op: Op<Name>) {
-        let (line, loc, class) = (self.line, self.loc, Class::of(&op));
+    fn push_before(&mut self, op: PtxOp<Name>) {
+        let (line, loc, class) = (self.line, self.loc, InstructionClass::of(&op));
         self.out.code.push(Inst { op, guard: NO_GUARD, meet: NEVER, line, loc, class, weight: 0 });
     }
 
@@ -481,7 +481,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             | "setmaxnreg" | "createpolicy" => self.hint(inst),
             "nanosleep" => {
                 let time = self.src(inst, 0, Bank::B32)?;
-                self.push(Op::Nanosleep(time));
+                self.push(PtxOp::Nanosleep(time));
                 Ok(())
             }
             _ => self.arithmetic(inst),
@@ -497,7 +497,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         Err(PtxProblemKind::Operand { instruction: inst.op.into(), index: index + 1, reason })
     }
 
-    fn operand(&self, inst: &'m AstInst<'a>, index: usize) -> Result<&'m Operand<'a>> {
+    fn operand(&self, inst: &'m AstInst<'a>, index: usize) -> Result<&'m AstOperand<'a>> {
         match inst.operands.get(index) {
             Some(operand) => Ok(operand),
             None => self.bad(inst, index, "is missing"),

@@ -3,8 +3,8 @@
 use super::{Decoder, Result};
 use crate::arithmetic::types::Ty;
 use crate::fault::Space;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Access, AtomOp, Multimem, MultimemKind, Op, Order, Scope};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{AtomOp, MemoryAccess, MemoryOrder, Multimem, MultimemKind, PtxOp, Scope};
 use crate::registers::{Bank, NO_NAME};
 
 impl<'m, 'a> Decoder<'m, 'a> {
@@ -22,10 +22,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         let mut space = Space::Generic;
         for &part in rest {
             match part {
-                "weak" if kind != MultimemKind::Reduce => order = Some(Order::Weak),
-                "relaxed" => order = Some(Order::Relaxed),
-                "acquire" if kind == MultimemKind::LoadReduce => order = Some(Order::Acquire),
-                "release" if kind != MultimemKind::LoadReduce => order = Some(Order::Release),
+                "weak" if kind != MultimemKind::Reduce => order = Some(MemoryOrder::Weak),
+                "relaxed" => order = Some(MemoryOrder::Relaxed),
+                "acquire" if kind == MultimemKind::LoadReduce => order = Some(MemoryOrder::Acquire),
+                "release" if kind != MultimemKind::LoadReduce => order = Some(MemoryOrder::Release),
                 "cta" | "cluster" => scope = Some(Scope::Cta),
                 "gpu" => scope = Some(Scope::Gpu),
                 "sys" => scope = Some(Scope::Sys),
@@ -56,10 +56,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
             return self.unsupported(inst, "loads and reductions have an operation, stores have none");
         }
         // Weak accesses have no scope, and the others have one; `red` is relaxed and of the system unless told.
-        let default = if kind == MultimemKind::Reduce { Order::Relaxed } else { Order::Weak };
+        let default = if kind == MultimemKind::Reduce { MemoryOrder::Relaxed } else { MemoryOrder::Weak };
         let order = order.unwrap_or(default);
-        if order == Order::Weak && scope.is_some()
-            || order != Order::Weak && scope.is_none() && kind != MultimemKind::Reduce
+        if order == MemoryOrder::Weak && scope.is_some()
+            || order != MemoryOrder::Weak && scope.is_none() && kind != MultimemKind::Reduce
         {
             return self.unsupported(inst, "an order other than `.weak` and a scope go together");
         }
@@ -75,7 +75,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
         };
         let data = self.operand(inst, data_index)?;
         let single = std::slice::from_ref(data);
-        let operands: &'m [Operand<'a>] = if let Operand::Vector(parts) = data { parts } else { single };
+        let operands: &'m [AstOperand<'a>] =
+            if let AstOperand::Vector(parts) = data { parts } else { single };
         if operands.len() != usize::from(count) {
             return self.bad(inst, data_index, "must have as many parts as the vector");
         }
@@ -89,12 +90,12 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         let address = self.address(inst, address_index)?;
         let scope = scope.unwrap_or(Scope::Sys);
-        let access = Access { space, ty, count, whole: count == 1, order, scope, bank };
+        let access = MemoryAccess { space, ty, count, whole: count == 1, order, scope, bank };
         let element = ty.elements().map_or(ty, |(ty, _)| ty);
         let sums = sums.unwrap_or(element);
         self.out.multimems.push(Multimem { kind, op, access, sums, address, regs });
         let number = self.out.multimems.len() as u32 - 1;
-        self.push(Op::Multimem(number));
+        self.push(PtxOp::Multimem(number));
         Ok(())
     }
 
@@ -111,20 +112,20 @@ impl<'m, 'a> Decoder<'m, 'a> {
                 self.count(inst, 2..=2)?;
                 self.any_width(inst, 1, self.operand(inst, 1)?, 4)?;
                 let (d, zero) = (self.dst(inst, 0, Bank::B32)?, self.constant(Bank::B32, 0)?);
-                self.push(Op::Unary(crate::arithmetic::tables::Unary::Mov32, [d, zero]));
+                self.push(PtxOp::Unary(crate::arithmetic::tables::UnaryOp::Mov32, [d, zero]));
             }
             ["mapa", ..] => {
                 self.count(inst, 3..=3)?;
                 let bank = if wide { Bank::B64 } else { Bank::B32 };
                 let (d, a) = (self.dst(inst, 0, bank)?, self.src(inst, 1, bank)?);
                 let rank = self.src(inst, 2, Bank::B32)?;
-                self.push(Op::ClusterRank(rank));
+                self.push(PtxOp::ClusterRank(rank));
                 let kind = if wide {
-                    crate::arithmetic::tables::Unary::Mov64
+                    crate::arithmetic::tables::UnaryOp::Mov64
                 } else {
-                    crate::arithmetic::tables::Unary::Mov32
+                    crate::arithmetic::tables::UnaryOp::Mov32
                 };
-                self.push(Op::Unary(kind, [d, a]));
+                self.push(PtxOp::Unary(kind, [d, a]));
             }
             _ => {
                 return self.unsupported(inst, "the machine has no such instruction, or not this form of it");

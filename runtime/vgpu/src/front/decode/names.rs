@@ -1,11 +1,11 @@
 //! Operands -> registers.
 
 use super::{Decoder, Result, Symbol};
-use crate::arithmetic::tables::{Binary, Unary};
+use crate::arithmetic::tables::{BinaryOp, UnaryOp};
 use crate::arithmetic::types::Ty;
 use crate::fault::PtxProblemKind;
-use crate::front::ast::{AstInst, Operand};
-use crate::isa::{Address, LaneMask, Op, PredOperand, Preset};
+use crate::front::ast::{AstInst, AstOperand};
+use crate::isa::{Address, LaneMask, PredOperand, Preset, PtxOp};
 use crate::registers::{Bank, NO_NAME, Name};
 
 /// Registers of one width that a function may name.
@@ -34,7 +34,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         Ok(*size as Name - 1)
     }
 
-    /// What the name of a new register stands for.
+    /// The symbol of a new register.
     pub(super) fn register(&mut self, ty: Ty) -> Result<Symbol> {
         Ok(match ty {
             Ty::B128 => Symbol::Wide([self.new_reg(Ty::U64)?, self.new_reg(Ty::U64)?]),
@@ -60,7 +60,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         if layout.presets.len() >= MAX_PRESETS {
             layout.late.push(preset);
             let number = layout.late.len() as u32 - 1;
-            self.push_before(Op::Preset(bank, reg, number));
+            self.push_before(PtxOp::Preset(bank, reg, number));
             return Ok(reg);
         }
         self.presets.insert((bank, preset), reg);
@@ -160,8 +160,8 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     return Ok(Some(begin));
                 }
                 let (d, by) = (self.temp(bank)?, self.constant(bank, offset as u64)?);
-                let add = if bank == Bank::B64 { Binary::Add64 } else { Binary::Add32 };
-                self.push(Op::Binary(add, [d, begin, by]));
+                let add = if bank == Bank::B64 { BinaryOp::Add64 } else { BinaryOp::Add32 };
+                self.push(PtxOp::Binary(add, [d, begin, by]));
                 return Ok(Some(d));
             }
             Symbol::Local(at) => Preset::Local(at.wrapping_add(offset as u64)),
@@ -180,29 +180,29 @@ impl<'m, 'a> Decoder<'m, 'a> {
         &mut self,
         inst: &'m AstInst<'a>,
         index: usize,
-        operand: &'m Operand<'a>,
+        operand: &'m AstOperand<'a>,
         bank: Bank,
     ) -> Result<Name> {
         match *operand {
-            Operand::Int(bits) => self.constant(bank, bits),
-            Operand::F32(bits) if bank == Bank::B32 => self.constant(bank, bits.into()),
-            Operand::F64(bits) if bank == Bank::B64 => self.constant(bank, bits),
-            Operand::F64(bits) if bank == Bank::B32 => {
+            AstOperand::Int(bits) => self.constant(bank, bits),
+            AstOperand::F32(bits) if bank == Bank::B32 => self.constant(bank, bits.into()),
+            AstOperand::F64(bits) if bank == Bank::B64 => self.constant(bank, bits),
+            AstOperand::F64(bits) if bank == Bank::B32 => {
                 self.constant(bank, (f64::from_bits(bits) as f32).to_bits().into())
             }
-            Operand::Name(name) => {
+            AstOperand::Name(name) => {
                 if let Some(preset) = Self::special(name) {
                     let reg = self.preset(Bank::B32, preset)?;
                     return match bank {
                         Bank::B32 => Ok(reg),
                         Bank::B64 => {
                             let wide = self.temp(Bank::B64)?;
-                            self.push(Op::Unary(Unary::U32ToU64, [wide, reg]));
+                            self.push(PtxOp::Unary(UnaryOp::U32ToU64, [wide, reg]));
                             Ok(wide)
                         }
                         Bank::B16 => {
                             let narrow = self.temp(Bank::B16)?;
-                            self.push(Op::Unary(Unary::U32ToU16, [narrow, reg]));
+                            self.push(PtxOp::Unary(UnaryOp::U32ToU16, [narrow, reg]));
                             Ok(narrow)
                         }
                     };
@@ -221,7 +221,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                     },
                 }
             }
-            Operand::NamePlus(name, offset) => {
+            AstOperand::NamePlus(name, offset) => {
                 let symbol = self.find(name)?;
                 match self.variable_address(symbol, offset, bank)? {
                     Some(reg) => Ok(reg),
@@ -237,10 +237,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         &mut self,
         inst: &'m AstInst<'a>,
         index: usize,
-        operand: &'m Operand<'a>,
+        operand: &'m AstOperand<'a>,
         least: usize,
     ) -> Result<Option<(Bank, Name)>> {
-        let Operand::Name(name) = *operand else { return Ok(None) };
+        let AstOperand::Name(name) = *operand else { return Ok(None) };
         if Self::special(name).is_some() {
             return Ok(None);
         }
@@ -262,10 +262,10 @@ impl<'m, 'a> Decoder<'m, 'a> {
         &mut self,
         inst: &'m AstInst<'a>,
         index: usize,
-        operand: &'m Operand<'a>,
+        operand: &'m AstOperand<'a>,
         bank: Bank,
     ) -> Result<Name> {
-        let Operand::Name(name) = *operand else {
+        let AstOperand::Name(name) = *operand else {
             return self.bad(inst, index, "must be a register");
         };
         if name == "_" {
@@ -283,9 +283,9 @@ impl<'m, 'a> Decoder<'m, 'a> {
         &mut self,
         inst: &'m AstInst<'a>,
         index: usize,
-        operand: &'m Operand<'a>,
+        operand: &'m AstOperand<'a>,
     ) -> Result<[Name; 2]> {
-        let Operand::Name(name) = *operand else {
+        let AstOperand::Name(name) = *operand else {
             return self.bad(inst, index, "must be a 128-bit register");
         };
         if name == "_" {
@@ -309,18 +309,22 @@ impl<'m, 'a> Decoder<'m, 'a> {
 
     pub(super) fn pred_dst(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<Name> {
         match *self.operand(inst, index)? {
-            Operand::Name(name) => self.pred_reg(inst, index, name),
+            AstOperand::Name(name) => self.pred_reg(inst, index, name),
             _ => self.bad(inst, index, "must be a predicate"),
         }
     }
 
     pub(super) fn pred_src(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<PredOperand<Name>> {
         match *self.operand(inst, index)? {
-            Operand::Name(name) => Ok(PredOperand { reg: self.pred_reg(inst, index, name)?, negated: false }),
-            Operand::Not(name) => Ok(PredOperand { reg: self.pred_reg(inst, index, name)?, negated: true }),
-            Operand::Int(value) => {
+            AstOperand::Name(name) => {
+                Ok(PredOperand { reg: self.pred_reg(inst, index, name)?, negated: false })
+            }
+            AstOperand::Not(name) => {
+                Ok(PredOperand { reg: self.pred_reg(inst, index, name)?, negated: true })
+            }
+            AstOperand::Int(value) => {
                 let reg = self.new_reg(Ty::Pred)?;
-                self.push(Op::PredConst(reg, value != 0));
+                self.push(PtxOp::PredConst(reg, value != 0));
                 Ok(PredOperand { reg, negated: false })
             }
             _ => self.bad(inst, index, "must be a predicate"),
@@ -335,7 +339,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
         bank: Bank,
     ) -> Result<(Name, Name)> {
         match self.operand(inst, index)? {
-            Operand::Pair(d, p) => {
+            AstOperand::Pair(d, p) => {
                 let p = self.pred_reg(inst, index, p)?;
                 if *d == "_" {
                     return Ok((NO_NAME, p));
@@ -352,7 +356,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
     }
 
     pub(super) fn address(&mut self, inst: &'m AstInst<'a>, index: usize) -> Result<Address<Name>> {
-        let Operand::Address(base, offset) = *self.operand(inst, index)? else {
+        let AstOperand::Address(base, offset) = *self.operand(inst, index)? else {
             return self.bad(inst, index, "must be an address in brackets");
         };
         let Some(name) = base else {

@@ -15,16 +15,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::fault::PtxProblemKind;
-use crate::front::cfg::Graph;
+use crate::front::cfg::FlowGraph;
 use crate::front::liveness::{Numbering, Stretch, stretches};
-use crate::front::uses::{File, Use};
-use crate::isa::{Function, Layout};
+use crate::front::uses::{RegisterFile, Use};
+use crate::isa::{PtxFunction, RegisterLayout};
 use crate::registers::{NO_REG, Name, Reg};
 
 /// Places of one width.
 const MAX_PLACES: usize = 60_000;
 
-/// Whether registers share places.
+/// The way in which registers get their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
     Live,
@@ -35,29 +35,33 @@ pub(crate) enum Sharing {
 
 /// Gives every register of the function its place.
 pub(crate) fn compact(
-    function: Function<Name>,
-    graph: &Graph,
+    function: PtxFunction<Name>,
+    graph: &FlowGraph,
     sharing: Sharing,
-) -> Result<Function, PtxProblemKind> {
+) -> Result<PtxFunction, PtxProblemKind> {
     let numbering = Numbering::new(&function);
     let mut places = vec![NO_REG; numbering.count];
     let mut sizes = [0; 4];
     for &(bank, name, _) in &function.layout.presets {
-        take(&mut sizes[File::from(bank) as usize], &mut places[numbering.of(bank.into(), name) as usize])?;
+        take(
+            &mut sizes[RegisterFile::from(bank) as usize],
+            &mut places[numbering.of(bank.into(), name) as usize],
+        )?;
     }
     let stretches = match sharing {
         Sharing::Live => stretches(&function, graph, &numbering),
         Sharing::None => vec![Stretch::ALL; numbering.count],
     };
-    for file in File::ALL {
+    for file in RegisterFile::ALL {
         share(numbering.range(file), &stretches, &mut places, &mut sizes[file as usize])?;
     }
-    let mut place = |file: File, _: Use, name: Name| places[numbering.of(file, name) as usize];
+    let mut place = |file: RegisterFile, _: Use, name: Name| places[numbering.of(file, name) as usize];
     let presets = function.layout.presets.iter();
     let presets = presets.map(|&(bank, name, preset)| (bank, place(bank.into(), Use::Write, name), preset));
     let [b16, b32, b64, pred] = sizes;
-    let layout = Layout { b16, b32, b64, pred, presets: presets.collect(), late: function.layout.late };
-    Ok(Function {
+    let layout =
+        RegisterLayout { b16, b32, b64, pred, presets: presets.collect(), late: function.layout.late };
+    Ok(PtxFunction {
         code: function.code.into_iter().map(|inst| inst.map(&mut place)).collect(),
         atoms: function.atoms.into_iter().map(|atom| atom.map(&mut place)).collect(),
         multimems: function.multimems.into_iter().map(|m| m.map(&mut place)).collect(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Sharing;
 use crate::clock::{ClockOptions, Topology};
-use crate::front::module::Module;
+use crate::front::module::PtxModule;
 use crate::{Config, Fault, Launch, Machine, Outcome, WaitsFor};
 
 const THREADS: u32 = 40;
@@ -36,7 +36,7 @@ st.param.u32 [sum], %a7; ret;
 ";
 
 fn start(text: &str, sharing: Sharing, config: Config) -> (Machine, u64) {
-    let module = Arc::new(Module::parse_as(text, sharing).unwrap_or_else(|e| panic!("{e}\n{text}")));
+    let module = Arc::new(PtxModule::parse_as(text, sharing).unwrap_or_else(|e| panic!("{e}\n{text}")));
     let mut machine = Machine::new(config).unwrap();
     let out = machine.alloc_zeroed(0, BYTES, 256, "out").unwrap();
     let launch = Launch {
@@ -61,7 +61,7 @@ fn run(text: &str, sharing: Sharing, config: &Config) -> Run {
 
 /// Places of each width.
 fn places(text: &str, sharing: Sharing) -> [usize; 4] {
-    let module = Module::parse_as(text, sharing).unwrap_or_else(|e| panic!("{e}"));
+    let module = PtxModule::parse_as(text, sharing).unwrap_or_else(|e| panic!("{e}"));
     let layout = &module.functions.iter().find(|f| f.entry).unwrap().layout;
     [layout.b16, layout.b32, layout.b64, layout.pred]
 }
@@ -276,7 +276,7 @@ fn a_text_with_85000_registers_runs_in_few_places() {
     assert_eq!(memory[5 * 64..][..12], expected);
     let [.., b32, b64, pred] = places(&text, Sharing::Live);
     assert!(b32 < 40 && b64 < 300 && pred == 0, "{b32}, {b64}, {pred}");
-    let problems = Module::parse_as(&text, Sharing::None).unwrap_err().problems;
+    let problems = PtxModule::parse_as(&text, Sharing::None).unwrap_err().problems;
     assert!(problems[0].to_string().contains("60000"), "{}", problems[0]);
 }
 
@@ -295,7 +295,7 @@ fn registers_that_are_all_needed_at_once_are_refused() {
     let count = 60_100;
     let body = (3..count).map(|n| format!("add.u32 %r{n}, %r0, {n};\n")).collect::<String>();
     let ends = (3..count).map(|n| format!("st.global.u32 [%rd0], %r{n};\n")).collect::<String>();
-    let problems = Module::parse(&kernel(&(body + &ends))).unwrap_err().problems;
+    let problems = PtxModule::parse(&kernel(&(body + &ends))).unwrap_err().problems;
     assert_eq!(problems.len(), 1);
     assert!(problems[0].to_string().contains("registers of one width in use at once"), "{}", problems[0]);
 }

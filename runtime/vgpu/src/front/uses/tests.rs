@@ -1,5 +1,5 @@
-use super::{File, Use};
-use crate::front::module::Module;
+use super::{RegisterFile, Use};
+use crate::front::module::PtxModule;
 use crate::front::share_registers::Sharing;
 
 /// Registers that are numbered as they are named: 16 bits `h`, 32 bits `r`, 64 bits `d`, predicates `p`.
@@ -13,21 +13,21 @@ fn kernel(body: &str) -> String {
 
 /// The registers by name that the steps of the body read before they write them, and those that they write.
 fn uses(body: &str) -> (String, String) {
-    let module = Module::parse_as(&kernel(body), Sharing::None).unwrap_or_else(|e| panic!("{body}: {e}"));
+    let module = PtxModule::parse_as(&kernel(body), Sharing::None).unwrap_or_else(|e| panic!("{body}: {e}"));
     let function = &module.functions[0];
     let (mut reads, mut writes) = (Vec::new(), Vec::new());
     for inst in &function.code {
         let mut list = Vec::new();
         function.uses(inst, |file, usage, r| {
             let letter = match file {
-                File::B16 => 'h',
-                File::B32 => 'r',
-                File::B64 => 'd',
-                File::Pred => 'p',
+                RegisterFile::B16 => 'h',
+                RegisterFile::B32 => 'r',
+                RegisterFile::B64 => 'd',
+                RegisterFile::Pred => 'p',
             };
             // Those with a value from the start come first.
             let presets =
-                function.layout.presets.iter().filter(|preset| File::from(preset.0) == file).count();
+                function.layout.presets.iter().filter(|preset| RegisterFile::from(preset.0) == file).count();
             list.push((usage, letter, usize::from(r).wrapping_sub(presets)));
         });
         list.sort_by_key(|&(usage, ..)| usage == Use::Write);

@@ -1,6 +1,6 @@
 //! A scheduler's adversary: it holds up a rank, a block or a warp while others go on.
 
-use crate::execute::block::Block;
+use crate::execute::block::ResidentBlock;
 use crate::execute::warp::Warp;
 use crate::random::Random;
 
@@ -8,7 +8,7 @@ use crate::random::Random;
 const DELAY: u64 = 12;
 const PAUSE: u64 = 4;
 
-/// Who is held up; blocks by their numbers.
+/// A rank, block or warp that is held up; blocks by their numbers.
 #[derive(Clone, Copy, Debug)]
 enum Victim {
     Rank(usize),
@@ -16,7 +16,7 @@ enum Victim {
     Warp(u32, u32),
 }
 
-/// Whom a worker's adversary holds up at present, and for how long.
+/// A worker's adversary: its present victim, and the rounds for which it holds it up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Adversary {
     victim: Option<Victim>,
@@ -29,7 +29,7 @@ impl Adversary {
         &mut self,
         random: &mut Random,
         warps: &[Warp],
-        blocks: &[Option<Block>],
+        blocks: &[Option<ResidentBlock>],
         quiet: bool,
     ) {
         self.rounds = self.rounds.saturating_sub(1);
@@ -50,7 +50,7 @@ impl Adversary {
         });
     }
 
-    pub(crate) fn delays(&self, warp: &Warp, blocks: &[Option<Block>]) -> bool {
+    pub(crate) fn delays(&self, warp: &Warp, blocks: &[Option<ResidentBlock>]) -> bool {
         let (Some(victim), Some(Some(block))) = (self.victim, blocks.get(warp.block)) else { return false };
         match victim {
             Victim::Rank(rank) => block.info.rank == rank,
@@ -59,7 +59,7 @@ impl Adversary {
         }
     }
 
-    /// Nobody else can run: the delay is over, and all run in the next round. Says whether there was one.
+    /// Ends the delay since nobody else can run; all run in the next round. Returns true if there was a delay.
     pub(crate) fn relent(&mut self) -> bool {
         self.rounds = 2;
         self.victim.take().is_some()

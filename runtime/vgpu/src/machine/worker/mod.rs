@@ -6,34 +6,34 @@ pub(crate) mod time_order;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::execute::block::{BARRIERS, BarrierState, Block};
-use crate::execute::context::Context;
+use crate::execute::block::{BARRIERS, BarrierState, ResidentBlock};
+use crate::execute::context::StepContext;
 use crate::execute::copies;
-use crate::execute::copy_queue::Copies;
+use crate::execute::copy_queue::BlockCopies;
 use crate::execute::counts::Tally;
 use crate::execute::mbarrier_state::Mbarriers;
 use crate::execute::warp::Warp;
 use crate::fault::Fault;
-use crate::front::module::Module;
-use crate::machine::launch::Prepared;
-use crate::machine::votes::{Board, Stop, StopOnPanic};
+use crate::front::module::PtxModule;
+use crate::machine::exchange::{StopOnPanic, StopReason, WorkerExchange};
+use crate::machine::launch::PreparedLaunch;
 use crate::machine::worker::adversary::Adversary;
-use crate::machine::worker::time_order::Agenda;
+use crate::machine::worker::time_order::DueWarps;
 use crate::machine::{Config, Policy};
-use crate::memory::{Bytes, Memory};
-use crate::observe::{BlockInfo, Observer, Shape};
+use crate::memory::{MachineMemory, MemoryBytes};
+use crate::observe::{BlockInfo, BlockShape, Observer};
 use crate::random::Random;
 
 /// Rounds without any change of memory after which the hang detection begins to look. A snapshot of a warp costs as
 /// much as many rounds of it, and warps that only compute for a while are no hang.
 const QUIET_ROUNDS: u32 = 64;
 
-/// What all workers share during a run.
+/// The data that all workers share during a run.
 #[derive(Clone, Copy)]
-pub(crate) struct Shared<'r> {
+pub(crate) struct RunShared<'r> {
     pub(crate) config: &'r Config,
-    pub(crate) memory: &'r Memory,
-    pub(crate) board: &'r Board,
+    pub(crate) memory: &'r MachineMemory,
+    pub(crate) exchange: &'r WorkerExchange,
 }
 
 #[derive(Debug)]
@@ -41,16 +41,16 @@ pub(crate) struct Worker {
     number: usize,
     pub(crate) random: Random,
     /// The worker's ranks, ascending, and the launches of each; the first is running.
-    pub(crate) queues: Vec<(usize, VecDeque<Prepared>)>,
-    pub(crate) blocks: Vec<Option<Block>>,
+    pub(crate) queues: Vec<(usize, VecDeque<PreparedLaunch>)>,
+    pub(crate) blocks: Vec<Option<ResidentBlock>>,
     pub(crate) warps: Vec<Warp>,
     /// Blocks started.
     started: u32,
     pub(crate) tally: Tally,
     /// Modules of the blocks.
-    modules: Vec<Arc<Module>>,
+    modules: Vec<Arc<PtxModule>>,
     /// For runs with a clock.
-    pub(crate) agenda: Agenda,
+    pub(crate) agenda: DueWarps,
     timed: bool,
 }
 
@@ -67,7 +67,7 @@ impl Worker {
             started: 0,
             tally: Tally::new(config.ranks),
             modules: Vec::new(),
-            agenda: Agenda::default(),
+            agenda: DueWarps::default(),
             timed: config.clock.is_some(),
         }
     }
@@ -85,26 +85,26 @@ impl Worker {
     }
 
     /// Runs until all launches have ended or a worker stops all.
-    pub(crate) fn run(&mut self, shared: Shared<'_>, observer: Option<&mut (dyn Observer + 'static)>) {
-        let _guard = StopOnPanic(shared.board);
+    pub(crate) fn run(&mut self, shared: RunShared<'_>, observer: Option<&mut (dyn Observer + 'static)>) {
+        let _guard = StopOnPanic(shared.exchange);
         if let Err(stop) = self.rounds(shared, observer) {
-            shared.board.stop(stop);
+            shared.exchange.stop(stop);
         }
-        shared.board.counts.publish(self.number, &self.tally);
+        shared.exchange.counts.publish(self.number, &self.tally);
         if self.idle() {
-            shared.board.done(self.number);
+            shared.exchange.done(self.number);
         }
     }
 
     fn rounds(
         &mut self,
-        shared: Shared<'_>,
+        shared: RunShared<'_>,
         mut observer: Option<&mut (dyn Observer + 'static)>,
-    ) -> Result<(), Stop> {
-        let Shared { config, board, .. } = shared;
+    ) -> Result<(), StopReason> {
+        let RunShared { config, exchange, .. } = shared;
         let mut order = Vec::new();
-        let (mut quiet, mut epoch) = (0u32, board.counts.epoch(self.number, &self.tally));
-        let mut ballot = board.ballot();
+        let (mut quiet, mut epoch) = (0u32, exchange.counts.epoch(self.number, &self.tally));
+        let mut ballot = exchange.ballot();
         let mut adversary = Adversary::default();
         let mut listed = false;
         loop {
@@ -137,33 +137,34 @@ impl Worker {
                     false => in_turn,
                 };
                 let quantum = self.random.below(u64::from(config.quantum.max(1))) as u32 + 1;
-                let done = self.turn(w, quantum, suspect, shared, &mut observer).map_err(Stop::Fault)?;
+                let done =
+                    self.turn(w, quantum, suspect, shared, &mut observer).map_err(StopReason::Fault)?;
                 ran += done;
                 if self.timed {
                     self.had_turn(w, done, config.policy, &mut observer);
                 }
                 if let Some(address) = self.tally.watch_hit {
-                    self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
-                    return Err(Stop::Watched(address));
+                    self.retire(shared.memory, &mut observer).map_err(StopReason::Fault)?;
+                    return Err(StopReason::Watched(address));
                 }
                 if let Some(limit) = config.instruction_limit
-                    && board.counts.instructions(self.number, &self.tally) > limit
+                    && exchange.counts.instructions(self.number, &self.tally) > limit
                 {
-                    return Err(Stop::Fault(Fault::InstructionLimit { limit }));
+                    return Err(StopReason::Fault(Fault::InstructionLimit { limit }));
                 }
-                if board.stopped() {
-                    self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
+                if exchange.stopped() {
+                    self.retire(shared.memory, &mut observer).map_err(StopReason::Fault)?;
                     return Ok(());
                 }
             }
-            let ended = self.retire(shared.memory, &mut observer).map_err(Stop::Fault)?;
+            let ended = self.retire(shared.memory, &mut observer).map_err(StopReason::Fault)?;
             listed &= !ended;
             self.tally.epoch += u64::from(ended);
-            board.counts.publish(self.number, &self.tally);
-            let now = board.counts.epoch(self.number, &self.tally);
-            if now != epoch || board.ballot() != ballot {
+            exchange.counts.publish(self.number, &self.tally);
+            let now = exchange.counts.epoch(self.number, &self.tally);
+            if now != epoch || exchange.ballot() != ballot {
                 (quiet, epoch) = (if now == epoch { quiet } else { 0 }, now);
-                ballot = board.ballot();
+                ballot = exchange.ballot();
                 if suspect {
                     self.warps.iter_mut().for_each(|w| w.watcher.reset());
                 }
@@ -180,11 +181,11 @@ impl Worker {
             }
             let repeats = |w: &Warp| !w.can_run() || w.watcher.repeats(epoch);
             if (ran == 0 || suspect && self.warps.iter().all(repeats))
-                && board.vote(self.number, ballot, epoch)
+                && exchange.vote(self.number, ballot, epoch)
             {
-                return Err(Stop::Hang);
+                return Err(StopReason::Hang);
             }
-            if !board.counts.alone() && quiet > 1 {
+            if !exchange.counts.alone() && quiet > 1 {
                 // All warps wait for others, which may need the processor.
                 std::thread::yield_now();
             }
@@ -196,7 +197,7 @@ impl Worker {
         w: usize,
         quantum: u32,
         suspect: bool,
-        shared: Shared<'_>,
+        shared: RunShared<'_>,
         observer: &mut Option<&mut (dyn Observer + 'static)>,
     ) -> Result<u32, Fault> {
         let warp = &mut self.warps[w];
@@ -208,11 +209,11 @@ impl Worker {
         if !block.copies.is_empty() {
             copies::progress(block, shared.memory, &mut self.tally, &mut self.random)?;
         }
-        let mut cx = Context {
+        let mut cx = StepContext {
             module: &self.modules[block.module_number],
             memory: shared.memory,
             tally: &mut self.tally,
-            counts: &shared.board.counts,
+            counts: &shared.exchange.counts,
             worker: self.number,
             observer: observer.as_mut().map(|o| &mut **o as _),
             block,
@@ -238,10 +239,10 @@ impl Worker {
         Ok(ran)
     }
 
-    /// Removes warps, blocks and launches that have ended; says whether there were any.
+    /// Removes warps, blocks and launches that have ended; returns true if there were any.
     fn retire(
         &mut self,
-        memory: &Memory,
+        memory: &MachineMemory,
         observer: &mut Option<&mut (dyn Observer + 'static)>,
     ) -> Result<bool, Fault> {
         let before = self.warps.len();
@@ -273,7 +274,7 @@ impl Worker {
         Ok(self.warps.len() != before)
     }
 
-    /// Starts blocks where there is room for them; says whether there were any.
+    /// Starts blocks where there is room for them; returns true if there were any.
     fn start_blocks(
         &mut self,
         config: &Config,
@@ -288,13 +289,13 @@ impl Worker {
                 launch.started += 1;
                 let [nx, ny, _] = launch.grid.map(u64::from);
                 let coordinates = [n % nx, n / nx % ny, n / nx / ny].map(|c| c as u32);
-                let shape = Shape { grid: launch.grid, block: coordinates, threads: launch.threads };
+                let shape = BlockShape { grid: launch.grid, block: coordinates, threads: launch.threads };
                 let loaded = self.modules.iter().position(|m| Arc::ptr_eq(m, &launch.module));
                 let module_number = loaded.unwrap_or(self.modules.len());
                 if loaded.is_none() {
                     self.modules.push(launch.module.clone());
                 }
-                let block = Block {
+                let block = ResidentBlock {
                     info: BlockInfo {
                         rank: *rank,
                         number: self.started,
@@ -304,7 +305,7 @@ impl Worker {
                         shape,
                     },
                     module_number,
-                    shared: Bytes::uninitialized(launch.shared_bytes as usize),
+                    shared: MemoryBytes::uninitialized(launch.shared_bytes as usize),
                     static_shared: launch.static_shared,
                     warp_bytes: launch.warp_bytes,
                     params: launch.params.clone(),
@@ -312,7 +313,7 @@ impl Worker {
                     barriers: vec![BarrierState::default(); BARRIERS],
                     wakes: Vec::new(),
                     mbarriers: Mbarriers::default(),
-                    copies: Copies::default(),
+                    copies: BlockCopies::default(),
                     live_warps: shape.warps(),
                     exited: 0,
                 };

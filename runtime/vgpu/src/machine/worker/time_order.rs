@@ -10,7 +10,7 @@ use crate::observe::Observer;
 
 /// Warps by the time at which they can go on; a seed decides among equals.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
+pub(crate) struct DueWarps {
     due: BinaryHeap<Reverse<(Picoseconds, u64, usize)>>,
     /// By warp: whether it is listed.
     listed: Vec<bool>,

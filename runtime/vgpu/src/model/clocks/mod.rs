@@ -1,52 +1,52 @@
-//! The clocks of all blocks and warps, and what each thread has learnt.
+//! The clocks of all blocks and warps, and the knowledge of each thread.
 
 mod order;
 
 use std::sync::Arc;
 
-use super::knowledge::{Home, Knowledge, Lanes, Moment, Proxy, View};
-use super::stamp::Where;
+use super::knowledge::{Knowledge, LaneClocks, LaunchId, Moment, Proxy, ThreadKnowledge};
+use super::stamp::MemoryLocation;
 use crate::isa::Scope;
 pub(crate) use order::{between, compatible, scope_of};
 
 /// A warp: its block's number in the model and its own in the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Who {
+pub(crate) struct WarpId {
     pub(crate) block: u32,
     pub(crate) warp: u32,
 }
 
-/// What a release publishes.
+/// The knowledge that a release publishes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Message {
-    pub(crate) view: View,
+pub(crate) struct ReleaseMessage {
+    pub(crate) view: ThreadKnowledge,
     /// Of the release or fence.
     pub(crate) scope: Scope,
     /// Block of the thread that published it.
     pub(crate) from: u32,
 }
 
-/// What a release fence has made ready for later stores of lanes.
+/// A release fence, which later stores of lanes publish.
 #[derive(Clone, Debug)]
-struct Ready {
+struct ReadyFence {
     lanes: u32,
     scope: Scope,
     /// Without the lane's own work.
-    view: Arc<View>,
+    view: Arc<ThreadKnowledge>,
     /// When it was.
     phase: u32,
     time: u32,
-    /// What stores of lanes have published by it.
-    published: Vec<(usize, Arc<Message>)>,
+    /// The messages of lanes that have stored since.
+    published: Vec<(usize, Arc<ReleaseMessage>)>,
 }
 
-/// What strong reads of lanes have seen.
+/// A message that strong reads of lanes have seen.
 #[derive(Clone, Debug)]
-struct Seen {
+struct SeenMessage {
     lanes: u32,
-    message: Arc<Message>,
-    /// Where, unless the message came by very many locations.
-    at: Option<Where>,
+    message: Arc<ReleaseMessage>,
+    /// The location by which it came, unless there were very many.
+    at: Option<MemoryLocation>,
 }
 
 /// Locations by which one message is remembered.
@@ -61,12 +61,12 @@ struct WarpClock {
     chain: u32,
     /// Moments of the same time in other chains of calls.
     others: Vec<(u32, u32)>,
-    lanes: Lanes,
-    /// What lanes have learnt since the block's last full barrier.
-    learnt: Vec<(u32, View)>,
-    ready: Vec<Ready>,
-    /// What strong reads have seen, until a fence makes it known.
-    seen: Vec<Seen>,
+    lanes: LaneClocks,
+    /// The knowledge that lanes have gained since the block's last full barrier.
+    learnt: Vec<(u32, ThreadKnowledge)>,
+    ready: Vec<ReadyFence>,
+    /// Messages that strong reads have seen, until a fence makes them known.
+    seen: Vec<SeenMessage>,
 }
 
 impl WarpClock {
@@ -89,21 +89,21 @@ impl WarpClock {
 
 #[derive(Clone, Debug)]
 struct BlockClock {
-    home: Home,
+    home: LaunchId,
     phase: u32,
-    view: Arc<View>,
+    view: Arc<ThreadKnowledge>,
     warps: Vec<WarpClock>,
     /// Arrivals at barriers since they last completed: barrier, warp, lanes, what was published, whether it waits.
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<BarrierArrival>,
 }
 
 #[derive(Clone, Debug)]
-struct Arrival {
+struct BarrierArrival {
     barrier: u32,
     warp: u32,
     lanes: u32,
     /// Of arrivals that do not wait.
-    view: Option<View>,
+    view: Option<ThreadKnowledge>,
 }
 
 /// All clocks of a machine since the host last waited for everything.
@@ -117,9 +117,9 @@ pub(crate) struct Clocks {
     chains: Vec<u32>,
     blocks: Vec<BlockClock>,
     /// By rank, what its next launch begins with.
-    ends: Vec<View>,
-    /// What fences in sequentially consistent order have published: scope, block, view.
-    fences: Vec<(Scope, u32, View)>,
+    ends: Vec<ThreadKnowledge>,
+    /// The knowledge that fences in sequentially consistent order have published: scope, block, view.
+    fences: Vec<(Scope, u32, ThreadKnowledge)>,
     asynchronous: u32,
 }
 
@@ -136,7 +136,7 @@ impl Clocks {
             moments: vec![NOWHERE],
             chains: vec![0],
             blocks: Vec::new(),
-            ends: vec![View::default(); ranks],
+            ends: vec![ThreadKnowledge::default(); ranks],
             fences: Vec::new(),
             asynchronous: 0,
         }
@@ -147,8 +147,8 @@ impl Clocks {
         self.moments[(epoch - self.settled) as usize]
     }
 
-    /// The host has waited for everything: all moments so far happened before those that follow. Says whether there
-    /// are numbers left for them.
+    /// Notes that the host has waited for everything: all moments so far happened before those that follow. Returns true if
+    /// there are numbers left for them.
     pub(crate) fn settle(&mut self) -> bool {
         let settled = self.next() - 1;
         *self = Clocks { settled, ..Clocks::new(self.ends.len()) };
@@ -159,7 +159,7 @@ impl Clocks {
         self.ends.len()
     }
 
-    /// What has a number up to this one happened before everything else.
+    /// Moments with numbers up to this one happened before everything else.
     pub(crate) fn settled(&self) -> u32 {
         self.settled
     }
@@ -169,13 +169,13 @@ impl Clocks {
         self.settled + self.moments.len() as u32
     }
 
-    pub(crate) fn start_block(&mut self, home: Home, warps: u32) -> u32 {
+    pub(crate) fn start_block(&mut self, home: LaunchId, warps: u32) -> u32 {
         let warp = WarpClock {
             time: 0,
             epoch: 0,
             chain: 0,
             others: Vec::new(),
-            lanes: Lanes::new(),
+            lanes: LaneClocks::new(),
             learnt: Vec::new(),
             ready: Vec::new(),
             seen: Vec::new(),
@@ -191,7 +191,7 @@ impl Clocks {
     }
 
     /// All blocks of a rank's launch have ended.
-    pub(crate) fn end_launch(&mut self, home: Home) {
+    pub(crate) fn end_launch(&mut self, home: LaunchId) {
         let mut end = self.ends[home.rank as usize].clone();
         for block in self.blocks.iter_mut().filter(|b| b.home == home) {
             end.join(&block.view);
@@ -199,7 +199,7 @@ impl Clocks {
                 warp.learnt.iter().for_each(|(_, view)| end.join(view));
             }
         }
-        let homes: Vec<Home> = self.blocks.iter().map(|b| b.home).collect();
+        let homes: Vec<LaunchId> = self.blocks.iter().map(|b| b.home).collect();
         let ended = |view: &mut Knowledge| {
             view.add_launches(home.rank, home.launch + 1, |block| homes[block as usize]);
         };
@@ -209,16 +209,16 @@ impl Clocks {
         self.ends[home.rank as usize] = end;
     }
 
-    fn warp(&self, who: Who) -> &WarpClock {
+    fn warp(&self, who: WarpId) -> &WarpClock {
         &self.blocks[who.block as usize].warps[who.warp as usize]
     }
 
-    fn warp_mut(&mut self, who: Who) -> &mut WarpClock {
+    fn warp_mut(&mut self, who: WarpId) -> &mut WarpClock {
         &mut self.blocks[who.block as usize].warps[who.warp as usize]
     }
 
     /// The number of the warp's current moment.
-    pub(crate) fn epoch(&mut self, who: Who) -> u32 {
+    pub(crate) fn epoch(&mut self, who: WarpId) -> u32 {
         let phase = self.blocks[who.block as usize].phase;
         let next = self.next();
         let warp = self.warp_mut(who);
@@ -233,13 +233,13 @@ impl Clocks {
     }
 
     /// The warp's later work is told apart from its earlier work.
-    fn tick(&mut self, who: Who) {
+    fn tick(&mut self, who: WarpId) {
         self.warp_mut(who).tick();
     }
 
     /// The warp goes on in a chain of calls.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, who: Who, chain: u32) {
+    pub(crate) fn enter(&mut self, who: WarpId, chain: u32) {
         let warp = self.warp_mut(who);
         if warp.chain != chain {
             warp.enter(chain);
@@ -253,10 +253,10 @@ impl Clocks {
 
     /// A moment of its own for an asynchronous operation of a warp, and what its completion publishes, also to generic
     /// accesses. No barrier of the block speaks of it.
-    pub(crate) fn asynchronous(&mut self, who: Who) -> (u32, View) {
+    pub(crate) fn asynchronous(&mut self, who: WarpId) -> (u32, ThreadKnowledge) {
         self.asynchronous += 1;
         let (block, warp) = (who.block, ASYNC_WARPS + self.asynchronous);
-        let mut view = View::default();
+        let mut view = ThreadKnowledge::default();
         view.known.add_lanes((block, UNTOLD, warp), u32::MAX, 1);
         *view.fenced_mut(Proxy::Async) = view.known.clone();
         self.moments.push(Moment { block, phase: UNTOLD, warp, time: 0 });
@@ -264,7 +264,7 @@ impl Clocks {
         (self.next() - 1, view)
     }
 
-    /// Whether a scope that a thread of block `a` names includes those of block `b`.
+    /// Returns true if a scope that a thread of block `a` names includes the threads of block `b`.
     pub(crate) fn reaches(&self, scope: Scope, a: u32, b: u32) -> bool {
         match scope {
             Scope::Cta => a == b,
@@ -273,8 +273,8 @@ impl Clocks {
         }
     }
 
-    /// What a lane knows, without its own work.
-    fn base(&self, who: Who, lane: usize) -> View {
+    /// A lane's knowledge, without its own work.
+    fn base(&self, who: WarpId, lane: usize) -> ThreadKnowledge {
         let block = &self.blocks[who.block as usize];
         let mut view = (*block.view).clone();
         for (_, learnt) in block.warps[who.warp as usize].learnt.iter().filter(|(m, _)| m >> lane & 1 != 0) {
@@ -284,8 +284,8 @@ impl Clocks {
         view
     }
 
-    /// What a release of a lane publishes; the warp's time has to go on then.
-    fn published(&self, who: Who, lane: usize) -> View {
+    /// The knowledge that a release of a lane publishes; the warp's time must go on afterwards.
+    fn published(&self, who: WarpId, lane: usize) -> ThreadKnowledge {
         let mut view = self.base(who, lane);
         let block = &self.blocks[who.block as usize];
         let warp = &block.warps[who.warp as usize];
@@ -294,14 +294,14 @@ impl Clocks {
     }
 
     /// A release: what `lanes` publish, each for itself. Later work of the warp is not part of it.
-    pub(crate) fn release(&mut self, who: Who, lanes: u32) -> Vec<(usize, View)> {
+    pub(crate) fn release(&mut self, who: WarpId, lanes: u32) -> Vec<(usize, ThreadKnowledge)> {
         let views = crate::registers::lanes(lanes).map(|lane| (lane, self.published(who, lane))).collect();
         self.tick(who);
         views
     }
 
     /// A lane learns what others published.
-    pub(crate) fn acquire(&mut self, who: Who, lane: usize, view: &View) {
+    pub(crate) fn acquire(&mut self, who: WarpId, lane: usize, view: &ThreadKnowledge) {
         let learnt = &mut self.warp_mut(who).learnt;
         match learnt.iter_mut().find(|(mask, _)| *mask == 1 << lane) {
             Some((_, known)) => known.join(view),
@@ -309,8 +309,8 @@ impl Clocks {
         }
     }
 
-    /// What a strong store of a lane publishes by fences before it.
-    pub(crate) fn ready(&mut self, who: Who, lane: usize) -> Vec<Arc<Message>> {
+    /// The messages that a strong store of a lane publishes by fences before it.
+    pub(crate) fn ready(&mut self, who: WarpId, lane: usize) -> Vec<Arc<ReleaseMessage>> {
         let of_lane = self.warp_mut(who).ready.iter_mut().filter(|ready| ready.lanes >> lane & 1 != 0);
         of_lane
             .map(|ready| {
@@ -319,7 +319,7 @@ impl Clocks {
                 }
                 let mut view = (*ready.view).clone();
                 view.known.add_lanes((who.block, ready.phase, who.warp), 1 << lane, ready.time + 1);
-                let message = Arc::new(Message { view, scope: ready.scope, from: who.block });
+                let message = Arc::new(ReleaseMessage { view, scope: ready.scope, from: who.block });
                 ready.published.push((lane, message.clone()));
                 message
             })
@@ -327,9 +327,15 @@ impl Clocks {
     }
 
     /// A strong read of a lane saw what others published.
-    pub(crate) fn see(&mut self, who: Who, lane: usize, at: Where, message: &Arc<Message>) {
+    pub(crate) fn see(
+        &mut self,
+        who: WarpId,
+        lane: usize,
+        at: MemoryLocation,
+        message: &Arc<ReleaseMessage>,
+    ) {
         let seen = &mut self.warp_mut(who).seen;
-        let like = |s: &&Seen| Arc::ptr_eq(&s.message, message);
+        let like = |s: &&SeenMessage| Arc::ptr_eq(&s.message, message);
         let at = (seen.iter().filter(like).count() < SEEN_AT).then_some(at);
         match seen.iter_mut().find(|s| Arc::ptr_eq(&s.message, message) && (s.at == at || at.is_none())) {
             Some(seen) => {
@@ -338,22 +344,22 @@ impl Clocks {
                     seen.at = None;
                 }
             }
-            None => seen.push(Seen { lanes: 1 << lane, message: message.clone(), at }),
+            None => seen.push(SeenMessage { lanes: 1 << lane, message: message.clone(), at }),
         }
     }
 
-    /// Whether strong reads of the warp have seen anything that is not known yet.
-    fn has_seen(&self, who: Who) -> bool {
+    /// Returns true if strong reads of the warp have seen messages that are not known yet.
+    fn has_seen(&self, who: WarpId) -> bool {
         !self.warp(who).seen.is_empty()
     }
 
-    /// What lanes have seen (at one location) becomes known, as far as an acquire of this scope reaches.
-    pub(crate) fn take_seen(&mut self, who: Who, lanes: u32, scope: Scope, at: Option<Where>) {
+    /// Makes known what lanes have seen (at one location), as far as an acquire of this scope reaches.
+    pub(crate) fn take_seen(&mut self, who: WarpId, lanes: u32, scope: Scope, at: Option<MemoryLocation>) {
         if !self.has_seen(who) {
             return;
         }
         let mut seen = std::mem::take(&mut self.warp_mut(who).seen);
-        for Seen { lanes: mask, message, at: place } in &mut seen {
+        for SeenMessage { lanes: mask, message, at: place } in &mut seen {
             let taken = *mask & lanes;
             if taken == 0 || at.is_some() && at != *place {
                 continue;
@@ -371,7 +377,7 @@ impl Clocks {
     }
 
     /// A fence: it makes known what lanes have seen, and makes ready what they have done.
-    pub(crate) fn fence(&mut self, who: Who, lanes: u32, scope: Scope, acquires: bool, releases: bool) {
+    pub(crate) fn fence(&mut self, who: WarpId, lanes: u32, scope: Scope, acquires: bool, releases: bool) {
         if acquires {
             self.take_seen(who, lanes, scope, None);
         }
@@ -392,14 +398,14 @@ impl Clocks {
                 }
                 warp.ready.retain(|ready| ready.lanes != 0);
                 let time = warp.time;
-                warp.ready.push(Ready { lanes: like, scope, view, phase, time, published: Vec::new() });
+                warp.ready.push(ReadyFence { lanes: like, scope, view, phase, time, published: Vec::new() });
             }
             self.tick(who);
         }
     }
 
     /// Lanes that know the same as `lane`, but for their own work.
-    fn alike(&self, who: Who, lane: usize) -> u32 {
+    fn alike(&self, who: WarpId, lane: usize) -> u32 {
         let warp = self.warp(who);
         let mut like = if warp.lanes.divided() { 1 << lane } else { u32::MAX };
         for (mask, _) in &warp.learnt {
@@ -408,7 +414,7 @@ impl Clocks {
         like
     }
 
-    fn without_own(&self, who: Who, lane: usize) -> View {
+    fn without_own(&self, who: WarpId, lane: usize) -> ThreadKnowledge {
         let mut view = self.base(who, lane);
         let block = &self.blocks[who.block as usize];
         let warp = &block.warps[who.warp as usize];
@@ -418,8 +424,8 @@ impl Clocks {
 
     /// A fence in sequentially consistent order: it knows what all those before it knew whose scopes and its own
     /// include each other (PTX ISA, "Fence-SC order"). Those of a warp's lanes come one after another.
-    pub(crate) fn order_fence(&mut self, who: Who, lanes: u32, scope: Scope) {
-        let mut before = View::default();
+    pub(crate) fn order_fence(&mut self, who: WarpId, lanes: u32, scope: Scope) {
+        let mut before = ThreadKnowledge::default();
         for (theirs, block, view) in &self.fences {
             if self.reaches(*theirs, *block, who.block) && self.reaches(scope, who.block, *block) {
                 before.join(view);
@@ -437,9 +443,9 @@ impl Clocks {
     }
 
     /// A fence of a proxy: what the lanes know is in order with later accesses of the proxy.
-    pub(crate) fn fence_proxy(&mut self, who: Who, lanes: u32, proxy: Proxy) {
+    pub(crate) fn fence_proxy(&mut self, who: WarpId, lanes: u32, proxy: Proxy) {
         for (lane, view) in self.release(who, lanes) {
-            let mut fenced = View::default();
+            let mut fenced = ThreadKnowledge::default();
             *fenced.fenced_mut(proxy) = view.known;
             self.acquire(who, lane, &fenced);
         }
@@ -447,7 +453,7 @@ impl Clocks {
 
     /// Lanes of a warp synchronize (`bar.warp.sync`); `live` are those that have not exited. Lanes without a thread
     /// belong to both.
-    pub(crate) fn meet(&mut self, who: Who, lanes: u32, live: u32) {
+    pub(crate) fn meet(&mut self, who: WarpId, lanes: u32, live: u32) {
         self.tick(who);
         let warp = self.warp_mut(who);
         let time = warp.time;
@@ -457,7 +463,7 @@ impl Clocks {
         } else {
             warp.lanes.meet(lanes, time);
         }
-        let mut learnt: Vec<(u32, View)> = Vec::new();
+        let mut learnt: Vec<(u32, ThreadKnowledge)> = Vec::new();
         for (mask, view) in std::mem::take(&mut warp.learnt) {
             let mask = match (mask & lanes != 0, all) {
                 (false, _) => mask,
@@ -473,13 +479,13 @@ impl Clocks {
     }
 
     /// Lanes of a warp arrive at a barrier of the block; those that wait go on when it is complete.
-    pub(crate) fn arrive(&mut self, who: Who, barrier: u32, lanes: u32, waits: bool) {
+    pub(crate) fn arrive(&mut self, who: WarpId, barrier: u32, lanes: u32, waits: bool) {
         let view = (!waits).then(|| {
-            let mut view = View::default();
+            let mut view = ThreadKnowledge::default();
             self.release(who, lanes).iter().for_each(|(_, published)| view.join(published));
             view
         });
-        let arrival = Arrival { barrier, warp: who.warp, lanes, view };
+        let arrival = BarrierArrival { barrier, warp: who.warp, lanes, view };
         self.blocks[who.block as usize].arrivals.push(arrival);
     }
 
@@ -487,7 +493,7 @@ impl Clocks {
     /// nobody learns of their work.
     pub(crate) fn complete(&mut self, block: u32, barrier: u32, threads: u32) {
         let clock = &mut self.blocks[block as usize];
-        let (arrived, others): (Vec<Arrival>, Vec<Arrival>) =
+        let (arrived, others): (Vec<BarrierArrival>, Vec<BarrierArrival>) =
             std::mem::take(&mut clock.arrivals).into_iter().partition(|a| a.barrier == barrier);
         clock.arrivals = others;
         let waiting: u32 = arrived.iter().filter(|a| a.view.is_none()).map(|a| a.lanes.count_ones()).sum();
@@ -502,18 +508,18 @@ impl Clocks {
             clock.phase += 1;
             return;
         }
-        let mut all = View::default();
+        let mut all = ThreadKnowledge::default();
         for arrival in &arrived {
             match &arrival.view {
                 Some(view) => all.join(view),
                 None => {
-                    let who = Who { block, warp: arrival.warp };
+                    let who = WarpId { block, warp: arrival.warp };
                     self.release(who, arrival.lanes).iter().for_each(|(_, view)| all.join(view));
                 }
             }
         }
         for arrival in arrived.iter().filter(|a| a.view.is_none()) {
-            let who = Who { block, warp: arrival.warp };
+            let who = WarpId { block, warp: arrival.warp };
             let learnt = &mut self.warp_mut(who).learnt;
             match learnt.iter_mut().find(|(mask, _)| *mask == arrival.lanes) {
                 Some((_, known)) => known.join(&all),
@@ -524,7 +530,7 @@ impl Clocks {
     }
 
     /// The home of a block.
-    pub(crate) fn home(&self, block: u32) -> Home {
+    pub(crate) fn home(&self, block: u32) -> LaunchId {
         self.blocks[block as usize].home
     }
 }

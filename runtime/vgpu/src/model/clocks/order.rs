@@ -1,13 +1,13 @@
-//! What comes before what, by what threads have learnt; which accesses may meet without order.
+//! The order of accesses, by the knowledge of threads; and accesses that may meet without order.
 
-use super::{Clocks, Who};
+use super::{Clocks, WarpId};
 use crate::isa::Scope;
 use crate::model::knowledge::{Moment, Proxy};
 use crate::model::stamp::{Path, Relation, Stamp};
 
 impl Clocks {
-    /// Whether a lane knows what `lanes` did at a moment.
-    pub(crate) fn knows(&self, who: Who, lane: usize, moment: Moment, lanes: u32) -> bool {
+    /// Returns true if a lane knows what `lanes` did at a moment.
+    pub(crate) fn knows(&self, who: WarpId, lane: usize, moment: Moment, lanes: u32) -> bool {
         let block = &self.blocks[who.block as usize];
         let warp = &block.warps[who.warp as usize];
         if moment.block == who.block {
@@ -26,8 +26,8 @@ impl Clocks {
             || warp.learnt.iter().any(|(m, v)| m >> lane & 1 != 0 && v.known.covers(moment, lanes, home))
     }
 
-    /// Whether all lanes know of all lanes of a moment, whoever they are.
-    pub(crate) fn all_know(&self, who: Who, moment: Moment) -> bool {
+    /// Returns true if all lanes know what all lanes did at a moment.
+    pub(crate) fn all_know(&self, who: WarpId, moment: Moment) -> bool {
         let block = &self.blocks[who.block as usize];
         if moment.block == who.block {
             let lanes = &block.warps[who.warp as usize].lanes;
@@ -36,8 +36,8 @@ impl Clocks {
         block.view.known.covers(moment, u32::MAX, self.blocks[moment.block as usize].home)
     }
 
-    /// Whether a fence of the proxy stands between what `lanes` did at a moment and the lane's next access.
-    pub(super) fn fenced(&self, who: Who, lane: usize, moment: Moment, lanes: u32, proxy: Proxy) -> bool {
+    /// Returns true if a fence of the proxy stands between what `lanes` did at a moment and the lane's next access.
+    pub(super) fn fenced(&self, who: WarpId, lane: usize, moment: Moment, lanes: u32, proxy: Proxy) -> bool {
         let block = &self.blocks[who.block as usize];
         let home = self.blocks[moment.block as usize].home;
         block.view.fenced(proxy).covers(moment, lanes, home)
@@ -48,7 +48,7 @@ impl Clocks {
     }
 
     /// How an earlier access stands to a new one by `who`, whose stamp names one lane.
-    pub(crate) fn relation(&self, who: Who, old: &Stamp, new: &Stamp) -> Relation {
+    pub(crate) fn relation(&self, who: WarpId, old: &Stamp, new: &Stamp) -> Relation {
         let lane = new.lanes.trailing_zeros() as usize;
         let moment = self.moment(old.epoch);
         if self.precedes(who, lane, (moment, old.lanes), old.path, new.path) {
@@ -63,10 +63,10 @@ impl Clocks {
         if self.morally_strong(who, old, new) && unknown() { Relation::Apart } else { Relation::Race }
     }
 
-    /// Whether what `lanes` did at a moment by one way came before a lane's access by the same or another one.
+    /// Returns true if what `lanes` did at a moment by one way came before a lane's access by the same or another way.
     pub(crate) fn precedes(
         &self,
-        who: Who,
+        who: WarpId,
         lane: usize,
         (moment, lanes): (Moment, u32),
         from: Path,
@@ -78,8 +78,8 @@ impl Clocks {
         }
     }
 
-    /// Whether two strong accesses of one element include each other's thread in their scopes.
-    pub(crate) fn morally_strong(&self, who: Who, old: &Stamp, new: &Stamp) -> bool {
+    /// Returns true if two accesses are strong, of one element, and include each other's thread in their scopes.
+    pub(crate) fn morally_strong(&self, who: WarpId, old: &Stamp, new: &Stamp) -> bool {
         let from = self.moment(old.epoch).block;
         old.how.strong()
             && new.how.strong()
@@ -99,8 +99,8 @@ pub(crate) fn between(a: Path, b: Path) -> Option<Proxy> {
     }
 }
 
-/// Whether strong accesses by two ways may meet without order. A signal may come by a multicast range to who polls the
-/// location's own address, as the barrier of the CUDA C++ Programming Guide does ("Virtual Memory Management",
+/// Returns true if strong accesses by two ways may meet without order. A signal may come by a multicast range to a
+/// thread that polls the location's own address, as the barrier of the CUDA C++ Programming Guide does ("Virtual Memory Management",
 /// multicast objects); PTX does not speak of ranges, and denies it of other addresses.
 pub(crate) fn compatible(a: Path, b: Path) -> bool {
     let multicast = |a: Path, b: Path| a.is_multicast() && b == Path::OWN;

@@ -1,20 +1,20 @@
-use super::super::stamp::Memory;
+use super::super::stamp::MemoryId;
 use super::*;
 
 const ALL: u32 = u32::MAX;
 
 /// Two ranks with a block of two warps each.
-fn two() -> (Clocks, [Who; 4]) {
+fn two() -> (Clocks, [WarpId; 4]) {
     let mut clocks = Clocks::new(2);
     let warps = [0, 1].map(|rank| {
-        let block = clocks.start_block(Home { rank, launch: rank }, 2);
-        [0, 1].map(|warp| Who { block, warp })
+        let block = clocks.start_block(LaunchId { rank, launch: rank }, 2);
+        [0, 1].map(|warp| WarpId { block, warp })
     });
     let [[a, b], [c, d]] = warps;
     (clocks, [a, b, c, d])
 }
 
-fn now(clocks: &mut Clocks, who: Who) -> Moment {
+fn now(clocks: &mut Clocks, who: WarpId) -> Moment {
     let epoch = clocks.epoch(who);
     clocks.moment(epoch)
 }
@@ -58,8 +58,8 @@ fn a_warp_that_releases_says_nothing_of_others_before_a_barrier() {
 #[test]
 fn a_barrier_of_some_warps_tells_them_alone() {
     let mut clocks = Clocks::new(1);
-    let block = clocks.start_block(Home { rank: 0, launch: 0 }, 3);
-    let [a, b, c] = [0, 1, 2].map(|warp| Who { block, warp });
+    let block = clocks.start_block(LaunchId { rank: 0, launch: 0 }, 3);
+    let [a, b, c] = [0, 1, 2].map(|warp| WarpId { block, warp });
     let moments = [a, b, c].map(|who| now(&mut clocks, who));
     clocks.arrive(a, 1, ALL, false);
     clocks.arrive(b, 1, ALL, true);
@@ -78,7 +78,7 @@ fn fences_make_ready_what_stores_publish_and_known_what_reads_have_seen() {
     clocks.fence(a, ALL, Scope::Sys, false, true);
     let after = now(&mut clocks, a);
     let message = clocks.ready(a, 3).remove(0);
-    let at = (Memory::Shared(0), 0);
+    let at = (MemoryId::Shared(0), 0);
     clocks.see(c, 2, at, &message);
     assert!(!clocks.knows(c, 2, done, 1 << 3));
     // A fence that does not reach the other rank makes nothing known, and takes nothing away.
@@ -106,8 +106,8 @@ fn a_launch_knows_all_earlier_ones_of_its_rank_and_what_they_knew() {
     let (_, view) = clocks.release(c, 1).remove(0);
     clocks.acquire(b, 0, &view);
     clocks.end_launch(clocks.home(a.block));
-    let block = clocks.start_block(Home { rank: 0, launch: 9 }, 1);
-    let next = Who { block, warp: 0 };
+    let block = clocks.start_block(LaunchId { rank: 0, launch: 9 }, 1);
+    let next = WarpId { block, warp: 0 };
     assert!(clocks.knows(next, 0, moments[0], ALL) && clocks.knows(next, 0, moments[1], ALL));
     assert!(clocks.knows(next, 0, moments[2], 1) && !clocks.knows(next, 0, moments[2], 2));
 }

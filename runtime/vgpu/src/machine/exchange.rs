@@ -1,4 +1,4 @@
-//! What the workers of a machine, each on a thread of its own, tell each other.
+//! The exchange between the workers of a machine, each of which has a thread of its own.
 //!
 //! A worker publishes its counts after every round. The *epoch* of the machine is the sum of the changes that all
 //! workers have published, one's own up to date.
@@ -16,9 +16,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::execute::counts::{PublishedCounts, Tally};
 use crate::fault::Fault;
 
-/// Why workers stopped before all work was done.
+/// The reason why workers stopped before all work was done.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// Address of the store.
     Watched(u64),
     Fault(Fault),
@@ -37,11 +37,11 @@ struct Votes {
     votes: Vec<Vote>,
     /// The epoch that all have voted for once.
     once: Option<u64>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct WorkerExchange {
     pub(crate) counts: PublishedCounts,
     stopped: AtomicBool,
     /// Counts the times that all were asked to vote anew.
@@ -49,25 +49,25 @@ pub(crate) struct Board {
     votes: Mutex<Votes>,
 }
 
-impl Board {
-    pub(crate) fn new<'t>(tallies: impl Iterator<Item = &'t Tally>) -> Board {
+impl WorkerExchange {
+    pub(crate) fn new<'t>(tallies: impl Iterator<Item = &'t Tally>) -> WorkerExchange {
         let counts = PublishedCounts::new(tallies);
         let votes = Votes { votes: vec![Vote::None; counts.workers()], once: None, stop: None };
-        Board { counts, stopped: false.into(), ballot: 0.into(), votes: votes.into() }
+        WorkerExchange { counts, stopped: false.into(), ballot: 0.into(), votes: votes.into() }
     }
 
     fn votes(&self) -> MutexGuard<'_, Votes> {
         self.votes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether some worker has stopped all.
+    /// Returns true if some worker has stopped all.
     #[inline]
     pub(crate) fn stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Stops all workers; the first reason counts.
-    pub(crate) fn stop(&self, why: Stop) {
+    pub(crate) fn stop(&self, why: StopReason) {
         self.votes().stop.get_or_insert(why);
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -81,8 +81,8 @@ impl Board {
         self.ballot.load(Ordering::Acquire)
     }
 
-    /// A worker, whose counts are published, says in a ballot that all its warps wait or repeat in this epoch. Says
-    /// whether the whole machine hangs.
+    /// Votes in a ballot for a worker, whose counts are published, that all its warps wait or repeat in this epoch. Returns
+    /// true if the whole machine hangs.
     pub(crate) fn vote(&self, worker: usize, ballot: u64, epoch: u64) -> bool {
         if self.counts.alone() {
             return true;
@@ -105,14 +105,14 @@ impl Board {
         false
     }
 
-    /// Why the run was stopped, if it was.
-    pub(crate) fn into_stop(self) -> Option<Stop> {
+    /// The reason why the run was stopped, if it was.
+    pub(crate) fn into_stop(self) -> Option<StopReason> {
         self.votes.into_inner().unwrap_or_else(PoisonError::into_inner).stop
     }
 }
 
 /// Stops all workers if the one that holds this panics: nobody waits for it.
-pub(crate) struct StopOnPanic<'b>(pub(crate) &'b Board);
+pub(crate) struct StopOnPanic<'b>(pub(crate) &'b WorkerExchange);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
