@@ -3,7 +3,7 @@
 use crate::kernel::Loaded;
 use quadrille_compiler::emit::StepsAt;
 use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
-use quadrille_vgpu::{LinkUse, FlagMessage, Picoseconds, SourceLine, Timing};
+use quadrille_vgpu::{FlagMessage, LinkUse, Picoseconds, SourceLine, Timing};
 use std::ffi::OsStr;
 use std::iter::successors;
 use std::path::Path;
