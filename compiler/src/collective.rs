@@ -1,8 +1,9 @@
 //! A collective: a name, the world sizes it is written for, and its program for any world size.
 
+use crate::body::{Body, Param};
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
 use crate::emit::{self, Cuda};
-use crate::evaluate::aliasing;
+use crate::evaluate::{self, aliasing};
 use crate::kernel::widths::Widths;
 use crate::kernel::{self, Kernel};
 use crate::lower::{self, Lowered, Savings};
@@ -56,17 +57,6 @@ pub trait Evaluate: Send + Sync {
 /// The outcome of lowering: a schedule with its savings, or the reasons why there is none.
 pub type LoweringResult = Result<Lowered, Vec<Diagnostic>>;
 
-/// A named number that the program depends on: `params(k = 2..=4)`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Param {
-    /// Its name.
-    pub name: String,
-    /// The values that every build proves, in the order listed; never empty. The first is the default.
-    pub values: Vec<i64>,
-    /// Its current value.
-    pub value: i64,
-}
-
 /// A collective, as `#[collective]` leaves it behind or as the command line reads it.
 #[derive(Clone)]
 pub struct Collective {
@@ -97,6 +87,25 @@ pub struct Collective {
 }
 
 impl Collective {
+    /// Makes the collective of a body. `source` is the text that the body's locations point into.
+    pub fn new(body: Body, source: SourceFile) -> Collective {
+        let head = body.head.clone();
+        Collective {
+            name: head.name,
+            kind: head.kind,
+            in_place: head.in_place,
+            ranks: head.ranks,
+            only: head.only,
+            root: head.root,
+            params: head.params,
+            schedules: head.schedules,
+            chosen: 0,
+            source: source.clone(),
+            name_loc: head.name_loc,
+            evaluate: Arc::new(Evaluated { body, source }),
+        }
+    }
+
     /// Returns the collective with another root.
     pub fn rooted(&self, root: u32) -> Collective {
         Collective { root, ..self.clone() }
@@ -326,6 +335,18 @@ impl Collective {
             };
             before.iter().flat_map(with).collect()
         })
+    }
+}
+
+/// A body, as the source of a program.
+struct Evaluated {
+    body: Body,
+    source: SourceFile,
+}
+
+impl Evaluate for Evaluated {
+    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
+        evaluate::program(&self.body, &self.source, setting)
     }
 }
 

@@ -13,6 +13,7 @@
 //! | [`diagnostic`] | findings: what is wrong, where, why, what to do |
 //! | [`options`] | how a program is carried out, never what it computes; sizes of messages |
 //! | [`program`] | what is moved: ranks, chunks, kinds, element types, operations |
+//! | [`body`] | what a collective's text says, as a tree: the parser makes it, the evaluator runs it |
 //! | [`values`] | what chunks hold in a run, and in which order it was combined |
 //! | [`schedule`] | steps of every thread block, with all synchronization; the world they are for |
 //! | [`verified`] | the evidence that a check has passed |
@@ -28,6 +29,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod body;
 pub mod collective;
 pub mod diagnostic;
 pub mod emit;

@@ -11,12 +11,19 @@ pub(crate) struct Places {
     spans: HashMap<Loc, (Span, Span)>,
     /// Lines of the file before the text that the spans count in.
     lines_before: u32,
+    /// Every place is the default one.
+    blank: bool,
 }
 
 impl Places {
     /// No places yet, in a text before which the file has `lines_before` lines.
-    pub(crate) fn new(lines_before: u32) -> Places {
-        Places { spans: HashMap::new(), lines_before }
+    pub(crate) fn after(lines_before: u32) -> Places {
+        Places { lines_before, ..Places::default() }
+    }
+
+    /// Places that are all the same: bodies with them are equal if they mean the same.
+    pub(crate) fn blank() -> Places {
+        Places { blank: true, ..Places::default() }
     }
 
     /// The place of `tokens`, remembered; the default place if there are none.
@@ -29,6 +36,9 @@ impl Places {
 
     /// The place from one token to another, remembered.
     pub(crate) fn between(&mut self, first: Span, last: Span) -> Loc {
+        if self.blank {
+            return Loc::default();
+        }
         let start = first.start();
         let end = last.end();
         let position = |line: usize, column: usize| LineColumn {

@@ -1,17 +1,18 @@
-//! The Rust that the macro leaves behind: a fn of the same name that yields the collective. It runs the rewritten body;
-//! the text of the original is embedded, with its lines and columns, for messages.
+//! The Rust that the macro leaves behind: a fn of the same name that yields the collective.
+//!
+//! The fn holds the parsed body as bytes, and the text for messages, with its lines and columns. It also holds the
+//! body's [`skeleton`], for rustc's own checks.
 
 use crate::depth;
 use crate::diagnose::Places;
-use crate::rewrite::{Rewritten, Source, rewrite, schedule};
+use crate::skeleton::skeleton;
 use crate::source;
-use crate::syntax::{self, Definition, Notes, Options, SCHEDULE_ATTRIBUTES};
-use proc_macro2::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
+use crate::syntax::{self, SCHEDULE_ATTRIBUTES};
+use proc_macro2::{Delimiter, Group, Literal, Span, TokenStream, TokenTree};
+use quadrille_compiler::body::{Body, Size};
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
-use quadrille_compiler::evaluate::Size;
+use quadrille_compiler::diagnostic::{Check, Diagnostic, SourceFile};
 use quote::{ToTokens, quote};
-use std::sync::Arc;
 use syn::{Item, ItemFn, Meta};
 
 /// What `#[collective(options)] item` becomes: the item that yields the collective, once stage 1 has found nothing
@@ -64,32 +65,21 @@ pub(crate) fn yielding(
     check: impl FnOnce(&Collective) -> Result<(), Vec<Diagnostic>>,
     reported: &mut Vec<Diagnostic>,
 ) -> TokenStream {
-    let mut parsed = syntax::parse(options.clone(), item.clone(), shared, 0);
+    let mut parsed = syntax::parse(options.clone(), item.clone(), shared, Places::default());
     // What is shared sees less than a fn of the body: it has to be right as what it is.
-    if parsed.definition.is_ok() && !shared.is_empty() {
-        parsed = syntax::parse(options.clone(), whole.clone(), &[], 0);
+    if parsed.body.is_ok() && !shared.is_empty() {
+        parsed = syntax::parse(options.clone(), whole.clone(), &[], Places::default());
     }
     let item = whole;
-    let syntax::Parsed { definition, notes, mut places } = parsed;
-    let checked = definition.and_then(|definition| {
-        let definition = Arc::new(definition);
-        let collective = source::collective(definition.clone(), embedded.source.clone());
-        check(&collective)?;
-        Ok(definition)
+    let syntax::Parsed { body, places } = parsed;
+    let checked = body.and_then(|body| {
+        check(&Collective::new(body.clone(), embedded.source.clone()))?;
+        Ok(body)
     });
     match checked {
-        Ok(definition) => {
-            let again = if embedded.laid_out { None } else { embedded.read_again() };
-            let source = source_of(options, item, &definition, &notes);
-            let source = Source { again: again.as_ref().map(|(_, again)| again), ..source };
-            let rewritten = rewrite(&source, &mut places);
-            // Text that is read in another way than the tokens serves no place.
-            let again = again.filter(|(_, again)| again.sites.len() == rewritten.sites.len());
-            let (definition, sites) = match &again {
-                Some((definition, again)) => (definition, &again.sites),
-                None => (&*definition, &rewritten.sites),
-            };
-            leave(item, compiled(&item.sig.ident, definition, &rewritten, sites, &embedded.source))
+        Ok(body) => {
+            let body = if embedded.laid_out { body } else { embedded.placed(&options, item).unwrap_or(body) };
+            leave(item, left_behind(options, item, &body, &embedded.source))
         }
         Err(mut findings) => {
             findings.retain(|finding| !reported.contains(finding));
@@ -101,72 +91,29 @@ pub(crate) fn yielding(
     }
 }
 
-/// What of a parsed collective is rewritten.
-fn source_of<'a>(
-    options: TokenStream,
-    item: &'a ItemFn,
-    definition: &'a Definition,
-    notes: &'a Notes,
-) -> Source<'a> {
-    let sizes = Size::ALL.map(|size| syntax::size(options.clone(), size));
-    let params = definition.options.params.iter().map(|param| param.name.as_str()).collect();
-    Source { sizes, item, params, notes, again: None }
-}
-
-/// The body of the item: the rewritten fn, and the collective that runs it.
-fn compiled(
-    name: &Ident,
-    definition: &Definition,
-    rewritten: &Rewritten,
-    sites: &[Loc],
-    source: &SourceFile,
-) -> TokenStream {
-    let SourceFile { path, first_line, text } = source;
-    let (path, text, fn_name) = (&**path, &**text, &definition.name);
-    let Options { kind, ranks, in_place, divisible, only, reproducible, root, params, schedules, size_locs } =
-        &definition.options;
-    let kind = Ident::new(&format!("{kind:?}"), Span::call_site());
-    let params = params.iter().map(|param| {
-        let (name, values) = (&param.name, &param.values);
-        quote!((#name, &[#(#values),*]))
-    });
-    let schedules = schedules.iter().map(schedule);
-    let (name_place, size_places) = (place(definition.name_loc), size_locs.map(place));
-    let Rewritten { sizes, body, calls, .. } = rewritten;
-    let places = sites.iter().map(|site| place(*site));
-    quote! {
-        #[allow(clippy::all, non_snake_case, reason = "made from a body that is checked as it was written")]
-        #body
-        ::quadrille::__private::Body {
-            name: #fn_name,
-            name_place: #name_place,
-            size_places: [#(#size_places),*],
-            kind: ::quadrille::__private::Kind::#kind,
-            in_place: #in_place,
-            divisible: #divisible,
-            reproducible: #reproducible,
-            root: #root,
-            params: &[#(#params),*],
-            schedules: const { &[#(#schedules),*] },
-            ranks: &[#(#ranks),*],
-            only: #only,
-            calls: #calls,
-            path: #path,
-            first_line: #first_line,
-            text: #text,
-            places: &[#(#places),*],
-            sizes: [#(#sizes),*],
-            body: #name,
+/// The block of the fn that yields a collective.
+fn left_behind(options: TokenStream, item: &ItemFn, body: &Body, source: &SourceFile) -> TokenStream {
+    let bytes = match body.to_bytes() {
+        Ok(bytes) => Literal::byte_string(&bytes),
+        Err(error) => {
+            let error = error.to_string();
+            return quote!(::core::compile_error!(#error));
         }
-        .collective()
+    };
+    let SourceFile { path, first_line, text } = source;
+    let (path, text) = (&**path, &**text);
+    let params: Vec<&str> = body.head.params.iter().map(|param| &*param.name).collect();
+    let sizes: Vec<_> =
+        Size::ALL.into_iter().filter_map(|size| syntax::size(options.clone(), size)).collect();
+    let skeleton = skeleton(item, &params, &sizes.iter().collect::<Vec<_>>());
+    quote! {
+        #[allow(
+            clippy::all, non_snake_case, unused_parens, unused_braces, arithmetic_overflow, unconditional_panic,
+            reason = "stands for a body that is checked as it was written"
+        )]
+        const _: fn() = #skeleton;
+        ::quadrille::__private::collective(#bytes, #path, #first_line, #text)
     }
-}
-
-/// A place as numbers.
-pub(crate) fn place(loc: Loc) -> TokenStream {
-    let numbers = [loc.start.line, loc.start.column, loc.end.line, loc.end.column];
-    let numbers = numbers.map(Literal::u32_unsuffixed);
-    quote!([#(#numbers),*])
 }
 
 /// What becomes of an item with `#[schedule(..)]` that is no collective, or not yet: an error, and the item.
@@ -203,7 +150,7 @@ fn leave(item: &ItemFn, body: TokenStream) -> TokenStream {
 /// The fn's own text with its attributes that are no Rust.
 pub(crate) struct Embedded {
     pub(crate) source: SourceFile,
-    /// Whether the text has the lines and columns of the file.
+    /// True if the text has the lines and columns of the file.
     pub(crate) laid_out: bool,
 }
 
@@ -235,23 +182,21 @@ impl Embedded {
         Embedded { source, laid_out }
     }
 
-    /// The collective with its places in the embedded text, where the tokens have others; `None` where the text is
-    /// none.
-    fn read_again(&self) -> Option<(Definition, Rewritten)> {
+    /// The body with its places in the embedded text, for tokens that have others. `None` where the text does not mean
+    /// the same as the tokens.
+    fn placed(&self, options: &TokenStream, item: &ItemFn) -> Option<Body> {
+        let meant = syntax::parse(options.clone(), item.clone(), &[], Places::blank()).body.ok()?;
         // rustc's own lexer gives every token of a text one place.
         proc_macro2::fallback::force();
-        let read = || {
-            let lines_before = self.source.first_line.saturating_sub(1);
+        let read = |places| {
             let mut item = syn::parse_str::<ItemFn>(&self.source.text).ok()?;
             let options = source::take_options(&mut item)?;
-            let parsed = syntax::parse(options.clone(), item.clone(), &[], lines_before);
-            let (definition, mut places) = (parsed.definition.ok()?, parsed.places);
-            let again = rewrite(&source_of(options, &item, &definition, &parsed.notes), &mut places);
-            Some((definition, again))
+            syntax::parse(options, item, &[], places).body.ok()
         };
-        let again = read();
+        let lines_before = self.source.first_line.saturating_sub(1);
+        let placed = read(Places::after(lines_before)).filter(|_| read(Places::blank()) == Some(meant));
         proc_macro2::fallback::unforce();
-        again
+        placed
     }
 }
 

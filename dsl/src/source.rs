@@ -2,16 +2,12 @@
 
 use crate::depth;
 use crate::diagnose::Places;
-use crate::eval;
 use crate::module;
-use crate::syntax::{self, Definition};
+use crate::syntax;
 use proc_macro2::{LexError, TokenStream};
-use quadrille_compiler::collective::{Collective, Evaluate};
+use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
-use quadrille_compiler::program::Program;
-use quadrille_compiler::program::ProgramSetting;
 use quote::ToTokens;
-use std::sync::Arc;
 use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStatic, ItemStruct, Meta};
 
 /// Every collective of a Rust file, in the order of the text: the fns with `#[collective(..)]` or
@@ -94,8 +90,8 @@ impl Found {
     fn item_fn(&mut self, mut item: ItemFn, shared: &[ItemFn], source: &SourceFile) {
         let called = module::called(item.to_token_stream(), shared);
         let Some(options) = take_options(&mut item) else { return };
-        match syntax::parse(options, item, &called, 0).definition {
-            Ok(definition) => self.collectives.push(collective(Arc::new(definition), source.clone())),
+        match syntax::parse(options, item, &called, Places::default()).body {
+            Ok(body) => self.collectives.push(Collective::new(body, source.clone())),
             // What several collectives share is reported once.
             Err(findings) => {
                 for finding in findings {
@@ -133,34 +129,4 @@ pub(crate) fn is_quadrille(path: &syn::Path, name: &str) -> bool {
     path.segments.len() == 2
         && names.next().is_some_and(|first| first == "quadrille")
         && names.next().is_some_and(|second| second == name)
-}
-
-/// A parsed fn as a collective.
-pub(crate) fn collective(definition: Arc<Definition>, source: SourceFile) -> Collective {
-    let options = &definition.options;
-    Collective {
-        name: definition.name.clone(),
-        kind: options.kind,
-        in_place: options.in_place,
-        ranks: options.ranks.clone(),
-        only: options.only,
-        root: options.root,
-        params: options.params.clone(),
-        schedules: options.schedules.clone(),
-        chosen: 0,
-        source: source.clone(),
-        name_loc: definition.name_loc,
-        evaluate: Arc::new(Parsed { definition, source }),
-    }
-}
-
-struct Parsed {
-    definition: Arc<Definition>,
-    source: SourceFile,
-}
-
-impl Evaluate for Parsed {
-    fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
-        eval::program(&self.definition, &self.source, setting)
-    }
 }

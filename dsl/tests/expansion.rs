@@ -16,15 +16,15 @@ fn left(options: TokenStream, item: TokenStream) -> String {
 }
 
 #[test]
-fn a_right_collective_leaves_its_compiled_body() {
+fn a_right_collective_leaves_its_body_and_a_skeleton() {
     let (options, item) = ring("[2, 4]");
     let text = left(options, item);
     assert!(!text.contains("compile_error"), "{text}");
     assert!(text.contains("pubfnring_all_reduce()->::quadrille::Collective"), "{text}");
-    assert!(text.contains("fnring_all_reduce(tape:&::quadrille::__private::Tape<'_>)"), "{text}");
-    // Names and literals are the text's own, arithmetic is checked.
-    assert!(text.contains("let(from,to,)=(tape.binary(::quadrille::__private::Binary::Rem,"), "{text}");
-    assert!(text.contains("__private::Buffer::Data,to,c)"), "{text}");
+    assert!(text.contains("::quadrille::__private::collective(b\""), "{text}");
+    // Names are the text's own; chunks are their indices.
+    assert!(text.contains("let(from,to,)=(((c+hop)%::quadrille::__private::number()),"), "{text}");
+    assert!(text.contains("::quadrille::__private::used((to,c,from,c,));"), "{text}");
 }
 
 /// A wrong one leaves the errors and an item for its callers, but no body whose errors rustc would add.
@@ -35,7 +35,7 @@ fn a_wrong_collective_leaves_errors_and_a_stub() {
     let text = left(options, short);
     assert!(text.contains("compile_error") && text.contains("lackstheinput"), "{text}");
     assert!(text.contains("pubfnring_all_reduce()->::quadrille::Collective"), "{text}");
-    assert!(!text.contains("Tape"), "{text}");
+    assert!(!text.contains("__private"), "{text}");
 }
 
 /// `cargo test -p quadrille-dsl --test all expansion -- --ignored --nocapture`: unoptimized, as rustc runs a macro without

@@ -5,6 +5,7 @@ pub(crate) mod words;
 
 use crate::names::table;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ impl Check {
 }
 
 /// A point in a source file. Points are ordered as in the text.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct LineColumn {
     /// Line, from 1.
     pub line: u32,
@@ -70,7 +71,7 @@ pub struct LineColumn {
 }
 
 /// A stretch of a source file, which an error underlines.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Loc {
     /// First character.
     pub start: LineColumn,

@@ -3,7 +3,8 @@
 //! A statement reads all its sources before it stores. One operation does so by itself; where a statement becomes
 //! several (one a destination rank), none may store what another one reads: that is `overlap`.
 
-use super::{OPERATION, Recording, Run};
+use super::{Evaluated, Evaluator, OPERATION};
+use crate::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr};
 use crate::diagnostic::Check;
 use crate::evaluate::record::Origin;
 use crate::program::RawSlice;
@@ -25,7 +26,7 @@ pub(super) struct Operands {
 /// An operand whose parts have values: chunks of one rank or of several. It is used once, in the statement for which
 /// it was made.
 #[derive(Debug)]
-pub struct Chunks {
+struct Chunks {
     buffer: Buffer,
     ranks: Range<usize>,
     /// Whether the text names several ranks, if perhaps one by number.
@@ -36,7 +37,7 @@ pub struct Chunks {
 
 /// What stands right of a `=`.
 #[derive(Debug)]
-pub enum Sources {
+enum Sources {
     /// One operand, or several combined in order. Those of several ranks go pairwise with the destination's.
     Sum(SmallVec<[Chunks; 2]>),
     /// The chunks of several ranks, combined in order.
@@ -49,46 +50,6 @@ impl Sources {
             Sources::Sum(operands) => (operands, false),
             Sources::Reduce(operand) => (std::slice::from_ref(operand), true),
         }
-    }
-}
-
-/// What stands in the first index of a buffer.
-pub trait RanksOf {
-    /// Adds the ranks to the list; whether the text names several.
-    fn add_to(self, list: &mut Vec<i64>, world: i64) -> bool;
-}
-
-/// One rank.
-impl RanksOf for i64 {
-    fn add_to(self, list: &mut Vec<i64>, _: i64) -> bool {
-        list.push(self);
-        false
-    }
-}
-
-/// The ranks of an array, in its order.
-impl<const N: usize> RanksOf for [i64; N] {
-    fn add_to(self, list: &mut Vec<i64>, _: i64) -> bool {
-        list.extend(self);
-        true
-    }
-}
-
-impl RanksOf for &[i64] {
-    fn add_to(self, list: &mut Vec<i64>, _: i64) -> bool {
-        list.extend(self);
-        true
-    }
-}
-
-/// `[..]`.
-#[derive(Clone, Copy, Debug)]
-pub struct EveryRank;
-
-impl RanksOf for EveryRank {
-    fn add_to(self, list: &mut Vec<i64>, world: i64) -> bool {
-        list.extend(0..world);
-        true
     }
 }
 
@@ -116,85 +77,122 @@ impl Operands {
     }
 }
 
-impl Recording {
-    /// The operand `buffer[ranks][start..end]`.
-    pub fn chunks(&mut self, buffer: Buffer, ranks: impl RanksOf, start: i64, end: i64) -> Chunks {
-        let first = self.operands.ranks.len();
-        let many = ranks.add_to(&mut self.operands.ranks, self.shape.ranks.into());
-        Chunks { buffer, ranks: first..self.operands.ranks.len(), many, start, end }
-    }
-
-    /// The statement `dest = sources`, or with `accumulate` `dest += sources`.
-    pub fn store(&mut self, dest: &Chunks, accumulate: bool, sources: &Sources) -> Run<()> {
-        self.with_operands(dest, |recording, operands| {
-            let form = recording.operations(dest, accumulate, sources, operands)?;
-            let origin = recording.origin();
+impl<'a> Evaluator<'a> {
+    /// `dest = sources` or `dest += sources`.
+    pub(super) fn movement(&mut self, moved: &'a MoveStmt) -> Evaluated<()> {
+        let (dest, sources) = &self.sides(moved)?;
+        self.with_operands(dest, |run, operands| {
+            let form = run.operations(dest, moved.accumulate, sources, operands)?;
+            let origin = run.origin();
             let Form::Split { same } = form else {
-                let site = recording.attributes.site;
-                recording.recorder.record(origin, &operands.sources, &operands.dests, site);
+                let site = run.attributes.site;
+                run.recorder.record(origin, &operands.sources, &operands.dests, site);
                 return Ok(());
             };
-            if recording.separate(operands, same) {
+            if run.separate(operands, same) {
                 for (sources, dest) in operands.each() {
-                    recording.recorder.record(origin, sources, &[*dest], recording.attributes.site);
+                    run.recorder.record(origin, sources, &[*dest], run.attributes.site);
                 }
             }
             Ok(())
         })
     }
 
-    /// The statement `(p, q) = (e, f)`, one pair a part.
-    pub fn together(&mut self, parts: &[(Chunks, Sources)]) -> Run<()> {
+    /// `(p, q) = (e, f)`, one pair a part.
+    pub(super) fn together(&mut self, parts: &'a [MoveStmt]) -> Evaluated<()> {
+        let parts: Vec<_> = parts.iter().map(|part| self.sides(part)).collect::<Evaluated<_>>()?;
         let Some((first, _)) = parts.first() else { return Ok(()) };
-        self.with_operands(first, |recording, operands| {
+        self.with_operands(first, |run, operands| {
             let mut all = Vec::new();
-            for (dest, sources) in parts {
-                match recording.operations(dest, false, sources, operands)? {
+            for (dest, sources) in &parts {
+                match run.operations(dest, false, sources, operands)? {
                     Form::One => all.push((operands.sources.clone(), operands.dests.clone())),
                     Form::Split { .. } => {
                         all.extend(operands.each().map(|(sources, dest)| (sources.to_vec(), vec![*dest])));
                     }
                 }
             }
-            let origin = recording.origin();
-            recording.recorder.record_together(origin, &all, recording.attributes.site);
+            let origin = run.origin();
+            run.recorder.record_together(origin, &all, run.attributes.site);
             Ok(())
         })
     }
 
-    /// The statement `expect!(dest == sources)`.
-    pub fn expect(&mut self, dest: &Chunks, sources: &Sources) -> Run<()> {
-        self.with_operands(dest, |recording, operands| {
-            let form = recording.operations(dest, false, sources, operands)?;
-            let origin = recording.origin();
+    /// `expect!(dest == sources)`.
+    pub(super) fn expect(&mut self, promise: &'a MoveStmt) -> Evaluated<()> {
+        let (dest, sources) = &self.sides(promise)?;
+        self.with_operands(dest, |run, operands| {
+            let form = run.operations(dest, false, sources, operands)?;
+            let origin = run.origin();
             if form == Form::One {
-                recording.recorder.expect(origin, &operands.sources, &operands.dests);
+                run.recorder.expect(origin, &operands.sources, &operands.dests);
                 return Ok(());
             }
             for (sources, dest) in operands.each() {
-                recording.recorder.expect(origin, sources, &[*dest]);
+                run.recorder.expect(origin, sources, &[*dest]);
             }
             Ok(())
         })
     }
 
-    /// The statement `unspecified!(dest)`.
-    pub fn unspecified(&mut self, dest: &Chunks) -> Run<()> {
-        self.with_operands(dest, |recording, operands| {
+    /// `unspecified!(dest)`.
+    pub(super) fn unspecified(&mut self, dest: &'a ChunksExpr) -> Evaluated<()> {
+        let dest = &self.chunks(dest)?;
+        self.with_operands(dest, |run, operands| {
             let dests: Vec<RawSlice> = (0..dest.ranks.len()).map(|i| operands.slice(dest, i)).collect();
-            recording.spend_chunks(dest, dests.len())?;
-            let origin = recording.origin();
-            recording.recorder.unspecified(origin, &dests);
+            run.spend_chunks(dest, dests.len())?;
+            let origin = run.origin();
+            run.recorder.unspecified(origin, &dests);
             Ok(())
         })
+    }
+
+    fn sides(&mut self, moved: &'a MoveStmt) -> Evaluated<(Chunks, Sources)> {
+        let dest = self.chunks(&moved.dest)?;
+        let sources = match &moved.source {
+            MoveSource::Sum(operands) => {
+                Sources::Sum(operands.iter().map(|operand| self.chunks(operand)).collect::<Evaluated<_>>()?)
+            }
+            MoveSource::Reduce(operand) => Sources::Reduce(self.chunks(operand)?),
+        };
+        Ok((dest, sources))
+    }
+
+    fn chunks(&mut self, operand: &'a ChunksExpr) -> Evaluated<Chunks> {
+        let rank = match &operand.ranks {
+            RanksExpr::One(rank) => self.scalar(rank)?,
+            RanksExpr::All => 0,
+            RanksExpr::Group { value, at, .. } => {
+                let at = self.base + *at as usize;
+                self.store(value, at)?;
+                0
+            }
+        };
+        let start = self.scalar(&operand.start)?;
+        let end = match &operand.end {
+            None => start.saturating_add(1),
+            Some((end, inclusive)) => self.scalar(end)?.saturating_add(i64::from(*inclusive)),
+        };
+        let ranks = &mut self.operands.ranks;
+        let first = ranks.len();
+        match operand.ranks {
+            RanksExpr::One(_) => ranks.push(rank),
+            RanksExpr::All => ranks.extend(0..i64::from(self.shape.ranks)),
+            RanksExpr::Group { at, len, .. } => {
+                let at = self.base + at as usize;
+                ranks.extend_from_slice(&self.slots[at..at + len as usize]);
+            }
+        }
+        let many = !matches!(operand.ranks, RanksExpr::One(_));
+        Ok(Chunks { buffer: operand.buffer, ranks: first..ranks.len(), many, start, end })
     }
 
     /// Runs with the memory of operands, of which `first` was made first.
     fn with_operands(
         &mut self,
         first: &Chunks,
-        run: impl FnOnce(&mut Recording, &mut Operands) -> Run<()>,
-    ) -> Run<()> {
+        run: impl FnOnce(&mut Self, &mut Operands) -> Evaluated<()>,
+    ) -> Evaluated<()> {
         let mut operands = std::mem::take(&mut self.operands);
         let result = run(self, &mut operands);
         operands.ranks.truncate(first.ranks.start);
@@ -210,7 +208,7 @@ impl Recording {
 
     /// Takes the cost of `slices` slices as long as `dest` off the budget. What is longer than a buffer is refused,
     /// and costs no more than that.
-    fn spend_chunks(&mut self, dest: &Chunks, slices: usize) -> Run<()> {
+    fn spend_chunks(&mut self, dest: &Chunks, slices: usize) -> Evaluated<()> {
         let length = dest.end.saturating_sub(dest.start).clamp(1, i64::from(self.longest));
         self.spend(slices as u64 * length as u64)
     }
@@ -222,7 +220,7 @@ impl Recording {
         accumulate: bool,
         sources: &Sources,
         operands: &mut Operands,
-    ) -> Run<Form> {
+    ) -> Evaluated<Form> {
         operands.sources.clear();
         operands.dests.clear();
         operands.ends.clear();

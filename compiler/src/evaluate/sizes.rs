@@ -1,7 +1,8 @@
 //! The sizes that a collective's attribute computes: nodes, chunks of a unit, chunks of scratch.
 
-use super::{Head, Recording, Run, Stop};
-use crate::diagnostic::Check;
+use super::{Evaluated, Evaluator, Stop};
+use crate::body::{Body, Size};
+use crate::diagnostic::{Check, SourceFile};
 use crate::program::ProgramSetting;
 use crate::program::ids::{Buffer, Rank};
 use crate::program::kind::Shape;
@@ -9,50 +10,22 @@ use crate::program::kind::Shape;
 /// The most chunks a collective may have in all buffers of all ranks.
 const CHUNKS_LIMIT: u128 = 1 << 24;
 
-/// A size that the attribute gives as an expression. Each may depend on those before it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Size {
-    /// `nodes = ..`; 1 if not said.
-    Nodes,
-    /// `chunks = ..`; 1 if not said.
-    Chunks,
-    /// `scratch = ..`; 0 if not said.
-    Scratch,
-}
-
-impl Size {
-    /// Every size, in the order they are computed in.
-    pub const ALL: [Size; 3] = [Size::Nodes, Size::Chunks, Size::Scratch];
-
-    /// The name of the option.
-    pub fn name(self) -> &'static str {
-        match self {
-            Size::Nodes => "nodes",
-            Size::Chunks => "chunks",
-            Size::Scratch => "scratch",
-        }
-    }
-}
-
-/// The shape in a setting, its sizes as `size` yields them.
-pub(super) fn shape(
-    head: &Head<'_>,
-    setting: &ProgramSetting,
-    size: impl Fn(Size, &mut Recording) -> Run<i64>,
-) -> Run<Shape> {
+/// The shape in a setting: the sizes one after the other.
+pub(super) fn shape(body: &Body, source: &SourceFile, setting: &ProgramSetting) -> Evaluated<Shape> {
+    let head = &body.head;
     let mut shape = Shape {
         in_place: head.in_place,
         root: Rank(setting.root),
         ..Shape::new(head.kind, setting.ranks, 1)
     };
     for kind in Size::ALL {
-        let loc = head.sizes[kind as usize];
-        let mut recording = Recording::new(head, setting, shape);
-        recording.loc = loc;
-        let value = size(kind, &mut recording)?;
-        let wrong = |recording: &mut Recording, what: String, note: &str| {
-            let message = format!("`{}` is {value}{what}", head.source.slice(loc));
-            let finding = recording.finding(Check::Requirement, message).note(note);
+        let loc = head.size_locs[kind as usize];
+        let mut evaluator = Evaluator::new(body, source, setting, shape);
+        evaluator.loc = loc;
+        let value = evaluator.call_fn(&body.sizes[kind as usize])?;
+        let wrong = |evaluator: &mut Evaluator<'_>, what: String, note: &str| {
+            let message = format!("`{}` is {value}{what}", source.slice(loc));
+            let finding = evaluator.finding(Check::Requirement, message).note(note);
             Err(Stop(Box::new(finding)))
         };
         let number = u32::try_from(value).ok();
@@ -61,29 +34,29 @@ pub(super) fn shape(
                 Some(nodes) if setting.ranks.is_multiple_of(nodes) => shape.nodes = nodes,
                 Some(_) => {
                     let what = format!(", which does not divide RANKS = {}", setting.ranks);
-                    return wrong(&mut recording, what, "every node has equally many ranks");
+                    return wrong(&mut evaluator, what, "every node has equally many ranks");
                 }
-                None => return wrong(&mut recording, String::new(), "a world has at least one node"),
+                None => return wrong(&mut evaluator, String::new(), "a world has at least one node"),
             },
             Size::Chunks => match number.filter(|&chunks| chunks > 0) {
                 Some(chunks) => shape.chunks = chunks,
                 None => {
                     let note = "a unit of a message has at least one chunk";
-                    return wrong(&mut recording, String::new(), note);
+                    return wrong(&mut evaluator, String::new(), note);
                 }
             },
             Size::Scratch => match number {
                 Some(scratch) => shape.scratch = scratch,
                 None => {
                     let note = "it is the number of chunks that each rank has of `scratch`";
-                    return wrong(&mut recording, String::new(), note);
+                    return wrong(&mut evaluator, String::new(), note);
                 }
             },
         }
         let total = total(&shape);
         if total > CHUNKS_LIMIT {
             let message = format!("the buffers of all ranks have {total} chunks, more than {CHUNKS_LIMIT}");
-            return Err(recording.stop(Check::Arithmetic, message));
+            return Err(evaluator.stop(Check::Arithmetic, message));
         }
     }
     Ok(shape)

@@ -1,11 +1,8 @@
-//! What a `for` runs over: ranges of integers, reversed and stepped.
-
-use super::{Recording, Run};
-use crate::diagnostic::Check;
+//! The values of a `for`: ranges of integers, reversed and stepped.
 
 /// The values of a range, with its adaptors.
 #[derive(Clone, Copy, Debug)]
-pub struct Steps {
+pub(super) struct Steps {
     // Wide integers, as one past the last value need not be an `i64`.
     next: i128,
     step: i128,
@@ -14,26 +11,22 @@ pub struct Steps {
 
 impl Steps {
     /// `start..end`, or `start..=end`.
-    pub fn new(start: i64, end: i64, inclusive: bool) -> Steps {
+    pub(super) fn new(start: i64, end: i64, inclusive: bool) -> Steps {
         let (first, end) = (i128::from(start), i128::from(end) + i128::from(inclusive));
         Steps { next: first, step: 1, left: (end - first).max(0) }
     }
 
     /// Back to front.
-    pub fn rev(self) -> Steps {
+    pub(super) fn rev(self) -> Steps {
         let last = self.next + (self.left - 1).max(0) * self.step;
         Steps { next: last, step: -self.step, left: self.left }
     }
 
-    /// Every `by`-th value, beginning with the first.
-    pub fn step_by(self, by: i64, recording: &mut Recording) -> Run<Steps> {
-        if by <= 0 {
-            let message = format!("a range is stepped by {by}, which is not positive");
-            return Err(recording.stop(Check::Arithmetic, message));
-        }
+    /// Every `by`-th value, beginning with the first; `by` is positive.
+    pub(super) fn step_by(self, by: i64) -> Steps {
         let by = i128::from(by);
         // A step that is taken at most once may be of any size.
-        Ok(Steps { next: self.next, step: self.step.saturating_mul(by), left: (self.left + by - 1) / by })
+        Steps { next: self.next, step: self.step.saturating_mul(by), left: (self.left + by - 1) / by }
     }
 }
 

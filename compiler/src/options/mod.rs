@@ -5,9 +5,11 @@ pub mod size;
 
 use crate::diagnostic::{Diagnostic, Loc};
 use crate::names::table;
+use serde::{Deserialize, Serialize};
 
 table! {
     /// How data and flags travel; the names are NCCL's.
+    #[derive(Serialize, Deserialize)]
     pub enum Protocol {
         /// Vectors of data, then one release of a counter.
         Simple = "Simple",
@@ -20,6 +22,7 @@ table! {
 
 table! {
     /// The way that data takes: the rank that moves it, and the memory in between.
+    #[derive(Serialize, Deserialize)]
     pub enum Transport {
         /// The source's rank stores into the destination's buffer.
         Put = "put",
@@ -35,7 +38,7 @@ table! {
 }
 
 /// A value that an attribute gives, with its location.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Given<T> {
     /// The value.
     pub value: T,
@@ -44,7 +47,7 @@ pub struct Given<T> {
 }
 
 /// The options of a statement, or of the block around it. An inner attribute replaces an outer one, option by option.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct How {
     /// `protocol = ..`.
     pub protocol: Option<Given<Protocol>>,
@@ -54,7 +57,7 @@ pub struct How {
 
 /// One `#[schedule(..)]` of a collective, for messages of some sizes. The compiler chooses the options that are not
 /// given.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ScheduleOptions {
     /// The location of the attribute; none for a collective without attributes.
     pub loc: Option<Loc>,

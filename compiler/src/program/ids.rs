@@ -1,6 +1,7 @@
 //! Ranks, thread blocks, buffers, chunks and slices. Their `Display` is their text form in programs, schedules and kernels.
 
 use crate::names::table;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A rank: a participant of the collective, from 0 to N - 1. Text form `r3`.
@@ -22,6 +23,7 @@ pub struct BlockId {
 
 table! {
     /// A buffer; every rank has one of each. Text form: the name users write.
+    #[derive(Serialize, Deserialize)]
     pub enum Buffer {
         /// The data that the rank contributes; the collective does not store to it.
         Input = "input",

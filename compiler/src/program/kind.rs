@@ -3,12 +3,14 @@
 use crate::names::{self, UnknownName, table};
 use crate::program::dtype::DType;
 use crate::program::ids::{Buffer, Location, Rank};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 table! {
     /// The kind of a collective, which fixes its buffers and its postcondition. `input -> output` gives the chunks of one
     /// rank's input and output for N ranks and C chunks a unit.
+    #[derive(Serialize, Deserialize)]
     pub enum Kind {
         /// Every rank gets the reduction over all ranks; C -> C.
         AllReduce = "all_reduce",

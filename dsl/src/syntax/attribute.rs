@@ -1,12 +1,12 @@
 //! Attributes: which may stand where, and what they say of statements.
 
 use super::parser::Parser;
-use super::{Attributes, Expr};
+use quadrille_compiler::body::{Expr, StmtAttributes};
 use quadrille_compiler::options::{Given, How, Transport};
 use quote::ToTokens;
 use syn::Attribute;
 
-/// Attributes that say how and never what; none of them is Rust's own.
+/// StmtAttributes that say how and never what; none of them is Rust's own.
 pub(crate) const SCHEDULE_ATTRIBUTES: [&str; 5] = ["schedule", "multimem", "channel", "block", "on"];
 
 /// The text of tokens without blanks, as for a path.
@@ -15,7 +15,7 @@ pub(crate) fn text(tokens: impl ToTokens) -> String {
 }
 
 impl Parser {
-    /// Attributes of the collective's fn, but for `#[schedule(..)]`: those that are Rust's are kept by the macro.
+    /// StmtAttributes of the collective's fn, but for `#[schedule(..)]`: those that are Rust's are kept by the macro.
     pub(super) fn fn_attributes(&mut self, attributes: &[Attribute]) {
         for attribute in attributes {
             let path = text(attribute.path());
@@ -36,9 +36,9 @@ impl Parser {
         }
     }
 
-    /// Attributes of a statement that moves data or of a block.
-    pub(super) fn statement_attributes(&mut self, attributes: &[Attribute]) -> Option<Box<Attributes>> {
-        let mut read = Attributes::default();
+    /// StmtAttributes of a statement that moves data or of a block.
+    pub(super) fn statement_attributes(&mut self, attributes: &[Attribute]) -> Option<Box<StmtAttributes>> {
+        let mut read = StmtAttributes::default();
         let mut any = false;
         for attribute in attributes {
             let path = text(attribute.path());
@@ -98,7 +98,7 @@ impl Parser {
         how.transport = how.transport.or(more.transport);
     }
 
-    /// Attributes where none that says how can stand.
+    /// StmtAttributes where none that says how can stand.
     pub(super) fn stray_attributes(&mut self, attributes: &[Attribute]) {
         for attribute in attributes {
             let path = text(attribute.path());

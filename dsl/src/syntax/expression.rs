@@ -3,10 +3,9 @@
 use super::attribute::text;
 use super::lift::attributes;
 use super::parser::{Nodes, Parser, Typed};
-use super::{Call, Expr, Indexing, Known, Place, Type};
+use quadrille_compiler::body::arithmetic::{BinaryOp, IntType, UnaryOp};
+use quadrille_compiler::body::{ArrayIndex, Expr, FnCall, KnownName, PARTS, StmtBlock, Type, VariablePart};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
-use quadrille_compiler::evaluate::arithmetic::{Binary, IntType, Unary};
-use quadrille_compiler::evaluate::tape::PARTS;
 use quote::ToTokens;
 use syn::{BinOp, Lit, LitInt, Member, UnOp};
 
@@ -101,7 +100,7 @@ impl Parser {
     fn literal_number(&mut self, literal: &LitInt, number: Option<i64>, loc: Loc) -> Typed {
         let ty = match literal.suffix() {
             "" => IntType::I64,
-            suffix => match IntType::ALL.into_iter().find(|ty| ty.name == suffix) {
+            suffix => match IntType::named(suffix) {
                 Some(ty) => ty,
                 None => {
                     self.outside(literal, format!("a number of type `{suffix}`"), "numbers are integers");
@@ -111,7 +110,7 @@ impl Parser {
         };
         let message = match number {
             None => format!("{literal} overflows a 64-bit integer"),
-            Some(number) if !ty.holds(number) => format!("{number} is no `{}`", ty.name),
+            Some(number) if !ty.holds(number) => format!("{number} is no `{}`", ty.name()),
             Some(number) => return Typed { expr: Expr::Const(number), ty: Type::Int(ty) },
         };
         self.report(Diagnostic::new(Check::Arithmetic, loc, message));
@@ -129,7 +128,7 @@ impl Parser {
             let (slot, variable) = (binding.slot, binding.variable);
             let expr = match ty {
                 Type::Int(_) | Type::Bool | Type::Unknown => Expr::Local { slot, variable },
-                _ => Expr::Place(Box::new(Place {
+                _ => Expr::Part(Box::new(VariablePart {
                     slot,
                     size: ty.size(),
                     variable: Some(variable),
@@ -139,15 +138,15 @@ impl Parser {
             return Typed { expr, ty };
         }
         match name.as_str() {
-            "RANKS" => return Typed::int(Expr::Known(Known::Ranks)),
+            "RANKS" => return Typed::int(Expr::Known(KnownName::Ranks)),
             "ROOT" => match self.known.as_ref().and_then(|known| known.kind) {
                 Some(kind) if !kind.rooted() => {
                     self.syntax(path, format!("{kind} has no root, so that `ROOT` is not known"));
                 }
-                _ => return Typed::int(Expr::Known(Known::Root)),
+                _ => return Typed::int(Expr::Known(KnownName::Root)),
             },
             "NODES" | "LOCAL_RANKS" => {
-                let known = if name == "NODES" { Known::Nodes } else { Known::LocalRanks };
+                let known = if name == "NODES" { KnownName::Nodes } else { KnownName::LocalRanks };
                 match self.nodes {
                     Nodes::Said => return Typed::int(Expr::Known(known)),
                     Nodes::Here => {
@@ -167,7 +166,7 @@ impl Parser {
                     .help("chunks are moved by assignment: `output[r][c] = input[s][c];`");
             }
             _ if self.param(&name).is_some() => match self.param(&name) {
-                Some(param) if !self.in_helper => return Typed::int(Expr::Known(Known::Param(param))),
+                Some(param) if !self.in_helper => return Typed::int(Expr::Known(KnownName::Param(param))),
                 _ => {
                     self.syntax(
                         path,
@@ -198,13 +197,13 @@ impl Parser {
         match unary.op {
             UnOp::Neg(_) => {
                 let operand = self.int(&unary.expr, "what `-` negates");
-                Typed::int(Expr::Unary(Unary::Neg, Box::new(operand), loc))
+                Typed::int(Expr::Unary(UnaryOp::Neg, Box::new(operand), loc))
             }
             UnOp::Not(_) => {
                 let operand = self.expr(&unary.expr);
                 let (op, ty) = match operand.ty {
-                    Type::Bool => (Unary::Negate, Type::Bool),
-                    Type::Int(_) | Type::Unknown => (Unary::Not, Type::INT),
+                    Type::Bool => (UnaryOp::Negate, Type::Bool),
+                    Type::Int(_) | Type::Unknown => (UnaryOp::Not, Type::INT),
                     ref ty => {
                         let message = format!("`!` is of integers and bools, but this is of type `{ty}`");
                         self.syntax(&unary.expr, message);
@@ -229,10 +228,12 @@ impl Parser {
         let right = self.expr(&binary.right);
         let symbol = binary.op.to_token_stream().to_string();
         // Bools can be compared for equality and joined bit by bit; everything else is of integers.
-        let bools = matches!(op, Op::And | Op::Or)
+        let bools = matches!(op, Operator::And | Operator::Or)
             || (matches!(
                 op,
-                Op::Binary(Binary::Eq | Binary::Ne | Binary::BitAnd | Binary::BitOr | Binary::BitXor)
+                Operator::Binary(
+                    BinaryOp::Eq | BinaryOp::Ne | BinaryOp::BitAnd | BinaryOp::BitOr | BinaryOp::BitXor
+                )
             ) && left.ty == Type::Bool);
         let wanted = if bools { Type::Bool } else { Type::INT };
         let what = format!("an operand of `{symbol}`");
@@ -243,9 +244,9 @@ impl Parser {
         let loc = self.places.of(binary);
         let pair = Box::new((left.expr, right.expr));
         let expr = match op {
-            Op::And => Expr::And(pair),
-            Op::Or => Expr::Or(pair),
-            Op::Binary(op) => Expr::Binary(op, pair, loc),
+            Operator::And => Expr::And(pair),
+            Operator::Or => Expr::Or(pair),
+            Operator::Binary(op) => Expr::Binary(op, pair, loc),
         };
         Typed { expr, ty: ty.unwrap_or(wanted) }
     }
@@ -254,7 +255,7 @@ impl Parser {
         let value = self.expr(&cast.expr);
         let name = text(&cast.ty);
         let loc = self.places.of(cast);
-        match (IntType::ALL.into_iter().find(|ty| ty.name == name), &value.ty) {
+        match (IntType::named(&name), &value.ty) {
             (None, _) => {
                 self.outside(
                     &cast.ty,
@@ -269,7 +270,7 @@ impl Parser {
                 Typed::unknown()
             }
             (Some(to), _) => {
-                Typed { expr: Expr::Unary(Unary::Cast(to), Box::new(value.expr), loc), ty: Type::Int(to) }
+                Typed { expr: Expr::Unary(UnaryOp::Cast(to), Box::new(value.expr), loc), ty: Type::Int(to) }
             }
         }
     }
@@ -296,23 +297,23 @@ impl Parser {
             arguments.push((ty.size(), self.typed(argument, ty, &what)));
         }
         let loc = self.places.of(call);
-        Typed { expr: Expr::Call(Box::new(Call { function, arguments, loc })), ty: result }
+        Typed { expr: Expr::Call(Box::new(FnCall { function, arguments, loc })), ty: result }
     }
 
     fn method(&mut self, call: &syn::ExprMethodCall) -> Typed {
         let name = call.method.to_string();
         let unary = match name.as_str() {
-            "abs" => Some(Unary::Abs),
-            "ilog2" => Some(Unary::Ilog2),
-            "is_power_of_two" => Some(Unary::IsPowerOfTwo),
+            "abs" => Some(UnaryOp::Abs),
+            "ilog2" => Some(UnaryOp::Ilog2),
+            "is_power_of_two" => Some(UnaryOp::IsPowerOfTwo),
             _ => None,
         };
         let binary = match name.as_str() {
-            "min" => Some(Binary::Min),
-            "max" => Some(Binary::Max),
-            "pow" => Some(Binary::Pow),
-            "div_ceil" => Some(Binary::DivCeil),
-            "rem_euclid" => Some(Binary::RemEuclid),
+            "min" => Some(BinaryOp::Min),
+            "max" => Some(BinaryOp::Max),
+            "pow" => Some(BinaryOp::Pow),
+            "div_ceil" => Some(BinaryOp::DivCeil),
+            "rem_euclid" => Some(BinaryOp::RemEuclid),
             _ => None,
         };
         if unary.is_none() && binary.is_none() {
@@ -334,7 +335,7 @@ impl Parser {
         let loc = self.places.of(call);
         match (unary, binary) {
             (Some(op), _) => {
-                let ty = if op == Unary::IsPowerOfTwo { Type::Bool } else { Type::INT };
+                let ty = if op == UnaryOp::IsPowerOfTwo { Type::Bool } else { Type::INT };
                 Typed { expr: Expr::Unary(op, Box::new(receiver), loc), ty }
             }
             (None, Some(op)) => {
@@ -353,7 +354,7 @@ impl Parser {
             Some(variable) if scalar && self.variables[variable as usize].ty == ty => {
                 Expr::Local { slot: place.slot, variable }
             }
-            _ => Expr::Place(Box::new(place)),
+            _ => Expr::Part(Box::new(place)),
         };
         match spilled {
             Some((value, at)) => Typed { expr: Expr::Spill(Box::new((value, at, expr))), ty },
@@ -364,7 +365,7 @@ impl Parser {
     /// A variable or a part of it, its type, and, where it is a part of a value without a name, that value with the
     /// slot it is to be put to.
     #[expect(clippy::type_complexity, reason = "three things that only this file takes apart")]
-    pub(super) fn place(&mut self, expr: &syn::Expr) -> Option<(Place, Type, Option<(Expr, u32)>)> {
+    pub(super) fn place(&mut self, expr: &syn::Expr) -> Option<(VariablePart, Type, Option<(Expr, u32)>)> {
         match expr {
             syn::Expr::Paren(paren) => self.place(&paren.expr),
             syn::Expr::Group(group) => self.place(&group.expr),
@@ -399,7 +400,7 @@ impl Parser {
                 match ty {
                     Type::Array(item, len) => {
                         place.size = item.size();
-                        place.indices.push(Indexing { index, len, stride: place.size });
+                        place.indices.push(ArrayIndex { index, len, stride: place.size });
                         Some((place, *item, spilled))
                     }
                     Type::Unknown => None,
@@ -414,14 +415,15 @@ impl Parser {
                 let size = value.ty.size();
                 match value.expr {
                     Expr::Local { slot, variable } => {
-                        let place = Place { slot, size, variable: Some(variable), indices: Vec::new() };
+                        let place =
+                            VariablePart { slot, size, variable: Some(variable), indices: Vec::new() };
                         Some((place, value.ty, None))
                     }
-                    Expr::Place(place) => Some((*place, value.ty, None)),
+                    Expr::Part(place) => Some((*place, value.ty, None)),
                     _ if value.ty == Type::Unknown => None,
                     value_expr => {
                         let at = self.slots(size, expr);
-                        let place = Place { slot: at, size, variable: None, indices: Vec::new() };
+                        let place = VariablePart { slot: at, size, variable: None, indices: Vec::new() };
                         Some((place, value.ty, Some((value_expr, at))))
                     }
                 }
@@ -462,7 +464,7 @@ impl Parser {
         let condition = self.bool(&branch.cond, "the condition of an `if`");
         let (then, ty) = self.block(&branch.then_branch);
         let (otherwise, other) = match &branch.else_branch {
-            None => (super::Block::default(), Type::unit()),
+            None => (StmtBlock::default(), Type::unit()),
             Some((_, otherwise)) => match &**otherwise {
                 syn::Expr::Block(block) => {
                     self.stray_attributes(&block.attrs);
@@ -471,7 +473,7 @@ impl Parser {
                 other => {
                     let loc = self.head(other);
                     let Typed { expr, ty } = self.expr(other);
-                    (super::Block { statements: Vec::new(), value: Some((loc, expr)) }, ty)
+                    (StmtBlock { statements: Vec::new(), value: Some((loc, expr)) }, ty)
                 }
             },
         };
@@ -491,50 +493,50 @@ impl Parser {
 }
 
 /// An operator of two operands.
-pub(crate) enum Op {
+enum Operator {
     And,
     Or,
-    Binary(Binary),
+    Binary(BinaryOp),
 }
 
 /// The operator, and its result's type where that is not its operands'. `None` for assignments.
-pub(crate) fn binary_op(op: &BinOp) -> Option<(Op, Option<Type>)> {
+fn binary_op(op: &BinOp) -> Option<(Operator, Option<Type>)> {
     Some(match op {
-        BinOp::And(_) => (Op::And, None),
-        BinOp::Or(_) => (Op::Or, None),
-        BinOp::Add(_) => (Op::Binary(Binary::Add), None),
-        BinOp::Sub(_) => (Op::Binary(Binary::Sub), None),
-        BinOp::Mul(_) => (Op::Binary(Binary::Mul), None),
-        BinOp::Div(_) => (Op::Binary(Binary::Div), None),
-        BinOp::Rem(_) => (Op::Binary(Binary::Rem), None),
-        BinOp::BitXor(_) => (Op::Binary(Binary::BitXor), None),
-        BinOp::BitAnd(_) => (Op::Binary(Binary::BitAnd), None),
-        BinOp::BitOr(_) => (Op::Binary(Binary::BitOr), None),
-        BinOp::Shl(_) => (Op::Binary(Binary::Shl), None),
-        BinOp::Shr(_) => (Op::Binary(Binary::Shr), None),
-        BinOp::Eq(_) => (Op::Binary(Binary::Eq), Some(Type::Bool)),
-        BinOp::Lt(_) => (Op::Binary(Binary::Lt), Some(Type::Bool)),
-        BinOp::Le(_) => (Op::Binary(Binary::Le), Some(Type::Bool)),
-        BinOp::Ne(_) => (Op::Binary(Binary::Ne), Some(Type::Bool)),
-        BinOp::Ge(_) => (Op::Binary(Binary::Ge), Some(Type::Bool)),
-        BinOp::Gt(_) => (Op::Binary(Binary::Gt), Some(Type::Bool)),
+        BinOp::And(_) => (Operator::And, None),
+        BinOp::Or(_) => (Operator::Or, None),
+        BinOp::Add(_) => (Operator::Binary(BinaryOp::Add), None),
+        BinOp::Sub(_) => (Operator::Binary(BinaryOp::Sub), None),
+        BinOp::Mul(_) => (Operator::Binary(BinaryOp::Mul), None),
+        BinOp::Div(_) => (Operator::Binary(BinaryOp::Div), None),
+        BinOp::Rem(_) => (Operator::Binary(BinaryOp::Rem), None),
+        BinOp::BitXor(_) => (Operator::Binary(BinaryOp::BitXor), None),
+        BinOp::BitAnd(_) => (Operator::Binary(BinaryOp::BitAnd), None),
+        BinOp::BitOr(_) => (Operator::Binary(BinaryOp::BitOr), None),
+        BinOp::Shl(_) => (Operator::Binary(BinaryOp::Shl), None),
+        BinOp::Shr(_) => (Operator::Binary(BinaryOp::Shr), None),
+        BinOp::Eq(_) => (Operator::Binary(BinaryOp::Eq), Some(Type::Bool)),
+        BinOp::Lt(_) => (Operator::Binary(BinaryOp::Lt), Some(Type::Bool)),
+        BinOp::Le(_) => (Operator::Binary(BinaryOp::Le), Some(Type::Bool)),
+        BinOp::Ne(_) => (Operator::Binary(BinaryOp::Ne), Some(Type::Bool)),
+        BinOp::Ge(_) => (Operator::Binary(BinaryOp::Ge), Some(Type::Bool)),
+        BinOp::Gt(_) => (Operator::Binary(BinaryOp::Gt), Some(Type::Bool)),
         _ => return None,
     })
 }
 
 /// The operator of `x op= y`.
-pub(crate) fn assigning_op(op: &BinOp) -> Option<Binary> {
+pub(crate) fn assigning_op(op: &BinOp) -> Option<BinaryOp> {
     Some(match op {
-        BinOp::AddAssign(_) => Binary::Add,
-        BinOp::SubAssign(_) => Binary::Sub,
-        BinOp::MulAssign(_) => Binary::Mul,
-        BinOp::DivAssign(_) => Binary::Div,
-        BinOp::RemAssign(_) => Binary::Rem,
-        BinOp::BitXorAssign(_) => Binary::BitXor,
-        BinOp::BitAndAssign(_) => Binary::BitAnd,
-        BinOp::BitOrAssign(_) => Binary::BitOr,
-        BinOp::ShlAssign(_) => Binary::Shl,
-        BinOp::ShrAssign(_) => Binary::Shr,
+        BinOp::AddAssign(_) => BinaryOp::Add,
+        BinOp::SubAssign(_) => BinaryOp::Sub,
+        BinOp::MulAssign(_) => BinaryOp::Mul,
+        BinOp::DivAssign(_) => BinaryOp::Div,
+        BinOp::RemAssign(_) => BinaryOp::Rem,
+        BinOp::BitXorAssign(_) => BinaryOp::BitXor,
+        BinOp::BitAndAssign(_) => BinaryOp::BitAnd,
+        BinOp::BitOrAssign(_) => BinaryOp::BitOr,
+        BinOp::ShlAssign(_) => BinaryOp::Shl,
+        BinOp::ShrAssign(_) => BinaryOp::Shr,
         _ => return None,
     })
 }

@@ -2,11 +2,11 @@
 
 use super::lift::attributes;
 use super::parser::Parser;
-use super::{Action, Adaptor, Range, Type};
+use quadrille_compiler::body::{ForRange, RangeAdaptor, StmtKind, Type};
 use syn::{Pat, RangeLimits};
 
 impl Parser {
-    pub(super) fn for_loop(&mut self, each: &syn::ExprForLoop) -> Option<Action> {
+    pub(super) fn for_loop(&mut self, each: &syn::ExprForLoop) -> Option<StmtKind> {
         self.no_label(each.label.as_ref());
         let range = self.range(&each.expr);
         let scope = self.scope.len();
@@ -19,11 +19,11 @@ impl Parser {
         let body = self.unit_block(&each.body);
         self.scope.truncate(scope);
         let name = self.loop_name(name);
-        Some(Action::For { slot, name, range: range?, body })
+        Some(StmtKind::For { slot, name, range: range?, body })
     }
 
     /// What a `for` runs over.
-    fn range(&mut self, expr: &syn::Expr) -> Option<Range> {
+    fn range(&mut self, expr: &syn::Expr) -> Option<ForRange> {
         self.stray_attributes(attributes(expr));
         match expr {
             syn::Expr::Paren(paren) => self.range(&paren.expr),
@@ -33,7 +33,7 @@ impl Parser {
                     self.syntax(range, "a `for` runs over a range with two ends").help("write `0..n`");
                     return None;
                 };
-                Some(Range {
+                Some(ForRange {
                     start: self.int(start, "the start of a range"),
                     end: self.int(end, "the end of a range"),
                     inclusive: matches!(range.limits, RangeLimits::Closed(_)),
@@ -43,8 +43,8 @@ impl Parser {
             syn::Expr::MethodCall(call) => {
                 let mut range = self.range(&call.receiver)?;
                 let adaptor = match (call.method.to_string().as_str(), call.args.len()) {
-                    ("rev", 0) => Adaptor::Rev,
-                    ("step_by", 1) => Adaptor::StepBy(self.int(&call.args[0], "the step of a range")),
+                    ("rev", 0) => RangeAdaptor::Rev,
+                    ("step_by", 1) => RangeAdaptor::StepBy(self.int(&call.args[0], "the step of a range")),
                     ("rev" | "step_by", _) => {
                         self.syntax(call, "`.rev()` takes no argument, `.step_by(n)` one");
                         return None;

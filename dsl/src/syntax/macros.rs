@@ -3,8 +3,8 @@
 use super::attribute::text;
 use super::names::{NO_SYNCHRONIZATION, synchronizes};
 use super::parser::Parser;
-use super::{Action, Piece};
 use proc_macro2::TokenStream;
+use quadrille_compiler::body::{MessagePiece, StmtKind};
 use quadrille_compiler::program::kind::Kind;
 use syn::parse::Parser as _;
 use syn::punctuated::Punctuated;
@@ -15,7 +15,7 @@ pub(crate) const MACROS: [&str; 3] = ["assert", "expect", "unspecified"];
 
 impl Parser {
     /// A macro that is a statement, of which `tokens` are all; `None` where something was reported.
-    pub(super) fn macro_statement(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Option<Action> {
+    pub(super) fn macro_statement(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Option<StmtKind> {
         let name = text(&mac.path);
         if !MACROS.contains(&name.as_str()) {
             let help = if synchronizes(&name) {
@@ -47,7 +47,7 @@ impl Parser {
         &mut self,
         arguments: &Punctuated<syn::Expr, Token![,]>,
         tokens: TokenStream,
-    ) -> Option<Action> {
+    ) -> Option<StmtKind> {
         let mut arguments = arguments.iter();
         let Some(condition) = arguments.next() else {
             self.syntax(tokens, "`assert!` without a condition");
@@ -70,7 +70,7 @@ impl Parser {
                 "write the variable's name into the braces: `{x}`",
             );
         }
-        Some(Action::Assert { condition, condition_loc, message })
+        Some(StmtKind::Assert { condition, condition_loc, message })
     }
 
     /// `expect!(output[r][c] == input[s][d])` or `unspecified!(output[r][c])`.
@@ -79,7 +79,7 @@ impl Parser {
         name: &str,
         arguments: &Punctuated<syn::Expr, Token![,]>,
         tokens: TokenStream,
-    ) -> Option<Action> {
+    ) -> Option<StmtKind> {
         let kind = self.known.as_ref().and_then(|known| known.kind);
         if let Some(kind) = kind.filter(|kind| *kind != Kind::Custom) {
             self.syntax(
@@ -99,11 +99,11 @@ impl Parser {
         let in_promise = std::mem::replace(&mut self.in_promise, true);
         let action = match (name, only) {
             ("expect", Some(syn::Expr::Binary(binary))) if matches!(binary.op, BinOp::Eq(_)) => {
-                self.movement(&binary.left, false, &binary.right).map(Action::Expect)
+                self.movement(&binary.left, false, &binary.right).map(StmtKind::Expect)
             }
             ("unspecified", Some(dest)) if !matches!(dest, syn::Expr::Binary(_)) => {
                 self.moves += 1;
-                self.operand(dest).map(|dest| Action::Unspecified(Box::new(dest)))
+                self.operand(dest).map(|dest| StmtKind::Unspecified(Box::new(dest)))
             }
             _ => {
                 self.syntax(tokens, format!("`{name}!(..)` has another form")).help(forms);
@@ -115,14 +115,14 @@ impl Parser {
     }
 
     /// A message with `{name}`s in it.
-    fn message(&mut self, literal: &syn::LitStr) -> Vec<Piece> {
+    fn message(&mut self, literal: &syn::LitStr) -> Vec<MessagePiece> {
         let mut pieces = Vec::new();
         for fragment in fragments(literal) {
             match fragment {
-                Fragment::Text(text) => pieces.push(Piece::Text(text)),
+                Fragment::Text(text) => pieces.push(MessagePiece::Text(text)),
                 Fragment::Name(ident) => {
                     let value = self.expr(&syn::parse_quote!(#ident));
-                    pieces.push(Piece::Value(value.expr, value.ty));
+                    pieces.push(MessagePiece::Value(value.expr, value.ty));
                 }
                 Fragment::NoName(name) => self.outside(
                     literal,
@@ -182,7 +182,7 @@ pub(crate) fn fragments(literal: &syn::LitStr) -> Vec<Fragment> {
 }
 
 /// The arguments of one of the language's macros that has been read.
-pub(crate) fn arguments(mac: &syn::Macro) -> Vec<syn::Expr> {
+pub(crate) fn macro_arguments(mac: &syn::Macro) -> Vec<syn::Expr> {
     let arguments = Punctuated::<syn::Expr, Token![,]>::parse_terminated;
     arguments.parse2(mac.tokens.clone()).map(|arguments| arguments.into_iter().collect()).unwrap_or_default()
 }

@@ -4,7 +4,7 @@ use super::attribute::text;
 use super::lift::attributes;
 use super::parser::{Parser, Typed};
 use super::statement::buffer_root;
-use super::{Move, Operand, Ranks, Source, Type};
+use quadrille_compiler::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr, Type};
 use quadrille_compiler::program::ids::Buffer;
 use syn::{BinOp, RangeLimits};
 
@@ -16,12 +16,12 @@ enum Many {
     Group(u32),
 }
 
-impl Operand {
-    fn many(&self) -> Many {
-        match self.ranks {
-            Ranks::One(_) => Many::No,
-            Ranks::All => Many::All,
-            Ranks::Group { len, .. } => Many::Group(len),
+impl Many {
+    fn of(chunks: &ChunksExpr) -> Many {
+        match chunks.ranks {
+            RanksExpr::One(_) => Many::No,
+            RanksExpr::All => Many::All,
+            RanksExpr::Group { len, .. } => Many::Group(len),
         }
     }
 }
@@ -33,11 +33,11 @@ impl Parser {
         left: &syn::Expr,
         accumulate: bool,
         right: &syn::Expr,
-    ) -> Option<Box<Move>> {
+    ) -> Option<Box<MoveStmt>> {
         let dest = self.operand(left);
         let source = self.source(right);
         let (dest, source) = (dest?, source?);
-        if let Source::Sum(operands) = &source {
+        if let MoveSource::Sum(operands) = &source {
             if accumulate && operands.len() > 1 {
                 self.outside(
                     right,
@@ -47,7 +47,7 @@ impl Parser {
                 return None;
             }
             for (operand, text) in operands.iter().zip(terms(right)) {
-                self.pairing(dest.many(), operand.many(), text)?;
+                self.pairing(Many::of(&dest), Many::of(operand), text)?;
             }
         } else if accumulate {
             self.outside(
@@ -58,7 +58,7 @@ impl Parser {
             return None;
         }
         self.moves += 1;
-        Some(Box::new(Move { dest, accumulate, source }))
+        Some(Box::new(MoveStmt { dest, accumulate, source }))
     }
 
     /// Several ranks on the right go one by one with the same ranks on the left.
@@ -77,17 +77,17 @@ impl Parser {
         None
     }
 
-    fn source(&mut self, right: &syn::Expr) -> Option<Source> {
+    fn source(&mut self, right: &syn::Expr) -> Option<MoveSource> {
         match unwrapped(right) {
             syn::Expr::Call(call) if text(&call.func) == "reduce" => self.reduce(call),
             right => {
                 let operands: Vec<_> = terms(right).into_iter().map(|term| self.term(term)).collect();
-                Some(Source::Sum(operands.into_iter().collect::<Option<_>>()?))
+                Some(MoveSource::Sum(operands.into_iter().collect::<Option<_>>()?))
             }
         }
     }
 
-    fn reduce(&mut self, call: &syn::ExprCall) -> Option<Source> {
+    fn reduce(&mut self, call: &syn::ExprCall) -> Option<MoveSource> {
         self.stray_attributes(&call.attrs);
         let (Some(argument), 1) = (call.args.first(), call.args.len()) else {
             self.syntax(call, "`reduce(..)` takes one argument")
@@ -100,19 +100,19 @@ impl Parser {
                 return None;
             }
             let operands: Vec<_> = list.elems.iter().map(|term| self.term(term)).collect();
-            return Some(Source::Sum(operands.into_iter().collect::<Option<_>>()?));
+            return Some(MoveSource::Sum(operands.into_iter().collect::<Option<_>>()?));
         }
         let operand = self.operand(argument)?;
-        if operand.many() == Many::No {
+        if Many::of(&operand) == Many::No {
             self.syntax(call, "`reduce(..)` of one rank's chunk")
                 .help("name the ranks, as in `reduce(input[..][c])`, or list chunks: `reduce([a, b])`");
             return None;
         }
-        Some(Source::Reduce(operand))
+        Some(MoveSource::Reduce(operand))
     }
 
     /// One operand of a sum.
-    fn term(&mut self, term: &syn::Expr) -> Option<Operand> {
+    fn term(&mut self, term: &syn::Expr) -> Option<ChunksExpr> {
         match term {
             syn::Expr::Group(group) => self.term(&group.expr),
             syn::Expr::Call(call) if text(&call.func) == "reduce" => {
@@ -154,7 +154,7 @@ impl Parser {
     }
 
     /// `buffer[ranks][chunks]`.
-    pub(super) fn operand(&mut self, expr: &syn::Expr) -> Option<Operand> {
+    pub(super) fn operand(&mut self, expr: &syn::Expr) -> Option<ChunksExpr> {
         let shape = || -> Option<(&syn::Expr, &syn::ExprIndex, &syn::ExprIndex)> {
             let syn::Expr::Index(outer) = unwrapped(expr) else { return None };
             let syn::Expr::Index(inner) = unwrapped(&outer.expr) else { return None };
@@ -183,7 +183,7 @@ impl Parser {
             }
             chunk => (self.int(chunk, "the index of a chunk"), None),
         };
-        Some(Operand { buffer: buffer?, ranks: ranks?, start, end })
+        Some(ChunksExpr { buffer: buffer?, ranks: ranks?, start, end })
     }
 
     fn buffer(&mut self, base: &syn::Expr) -> Option<Buffer> {
@@ -225,10 +225,10 @@ impl Parser {
         }
     }
 
-    fn ranks(&mut self, index: &syn::Expr) -> Option<Ranks> {
+    fn ranks(&mut self, index: &syn::Expr) -> Option<RanksExpr> {
         if let syn::Expr::Range(range) = unwrapped(index) {
             if range.start.is_none() && range.end.is_none() {
-                return Some(Ranks::All);
+                return Some(RanksExpr::All);
             }
             self.outside(
                 range,
@@ -239,10 +239,10 @@ impl Parser {
         }
         let Typed { expr, ty } = self.expr(index);
         match ty {
-            Type::Int(_) => Some(Ranks::One(expr)),
+            Type::Int(_) => Some(RanksExpr::One(expr)),
             Type::Array(item, len) if matches!(*item, Type::Int(_)) => {
                 let at = self.slots(len, index);
-                Some(Ranks::Group { value: expr, at, len })
+                Some(RanksExpr::Group { value: expr, at, len })
             }
             Type::Unknown => None,
             ty => {

@@ -2,7 +2,7 @@
 
 use super::options::pairs;
 use super::parser::{Parser, RESERVED};
-use quadrille_compiler::collective::Param;
+use quadrille_compiler::body::Param;
 use quadrille_compiler::schedule::domain::LARGEST_WORLD;
 use syn::{Expr, Lit, MetaList, RangeLimits, UnOp};
 

@@ -1,15 +1,12 @@
 //! What the lowering from syn's tree has at hand: findings, places, names and slots.
 
 use super::options::{self, Written};
-use super::{Block, Definition, Expr, Function, Options, Type, Variable};
 use crate::diagnose::Places;
 use proc_macro2::{Ident, TokenStream};
+use quadrille_compiler::body::{Body, BodyFn, BodyVariable, Expr, Head, Size, StmtBlock, Type};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
-use quadrille_compiler::evaluate::Size;
-use quadrille_compiler::options::How;
 use quadrille_compiler::program::kind::Kind;
 use quote::ToTokens;
-use std::collections::HashMap;
 use syn::{ItemFn, ReturnType};
 
 /// The most slots a fn's frame may take: far more than a fn over a few integers needs, and little enough for
@@ -29,27 +26,15 @@ pub(super) const RESERVED: [&str; 9] =
 /// A parsed collective, and the places that rustc's errors need.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    pub(crate) definition: Result<Definition, Vec<Diagnostic>>,
-    pub(crate) notes: Notes,
+    pub(crate) body: Result<Body, Vec<Diagnostic>>,
     pub(crate) places: Places,
 }
 
-/// What else the rewriting of the text needs to know of it, by place.
-#[derive(Debug, Default)]
-pub(crate) struct Notes {
-    /// Expressions that are stored where not every number fits: the type of that place.
-    pub(crate) fits: HashMap<Loc, Type>,
-    /// What attributes of statements say of how they are carried out.
-    pub(crate) hows: HashMap<Loc, How>,
-}
-
 /// Parses a collective: `options` stand in the parentheses of `#[collective(..)]`, `item` is the fn without that
-/// attribute. It may call `helpers`, which stand around it. The file has `lines_before` lines before the text that the
-/// tokens' spans count in.
-pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], lines_before: u32) -> Parsed {
+/// attribute. It may call `helpers`, which stand around it. Places of the text are remembered in `places`.
+pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], places: Places) -> Parsed {
     let mut parser = Parser {
-        places: Places::new(lines_before),
-        notes: Notes::default(),
+        places,
         findings: Vec::new(),
         known: None,
         nodes: Nodes::Said,
@@ -66,16 +51,16 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], line
         frame: 0,
         depth: 0,
     };
-    let definition = parser.definition(options, item, helpers);
-    let Parser { places, notes, mut findings, .. } = parser;
+    let body = parser.collective(options, item, helpers);
+    let Parser { places, mut findings, .. } = parser;
     findings.sort_by_key(|finding| finding.loc);
     findings.dedup();
     let findings = once_each(findings);
-    let definition = match definition {
-        Some(definition) if findings.is_empty() => Ok(definition),
+    let body = match body {
+        Some(body) if findings.is_empty() => Ok(body),
         _ => Err(findings),
     };
-    Parsed { definition, notes, places }
+    Parsed { body, places }
 }
 
 /// One finding for each wrong name: the first, which names the places of the others.
@@ -152,7 +137,6 @@ pub(super) enum Nodes {
 #[derive(Debug)]
 pub(super) struct Parser {
     pub(super) places: Places,
-    pub(super) notes: Notes,
     pub(super) findings: Vec<Diagnostic>,
     /// What the names of the body depend on; `None` if the attribute could not be read.
     pub(super) known: Option<Attribute>,
@@ -163,12 +147,12 @@ pub(super) struct Parser {
     pub(super) in_size: bool,
     /// Whether this is in `expect!` or `unspecified!`.
     pub(super) in_promise: bool,
-    pub(super) variables: Vec<Variable>,
+    pub(super) variables: Vec<BodyVariable>,
     /// Variables in scope, innermost last.
     pub(super) scope: Vec<Binding>,
     /// Names of the variables around the nested fn being read: not in scope there.
     pub(super) hidden: Vec<String>,
-    pub(super) functions: Vec<Function>,
+    pub(super) functions: Vec<BodyFn>,
     /// Nested fns in scope with their index in `functions`, innermost last.
     pub(super) function_scope: Vec<(String, u32)>,
     pub(super) loops: Vec<String>,
@@ -181,7 +165,7 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    fn definition(&mut self, options: TokenStream, item: ItemFn, helpers: &[ItemFn]) -> Option<Definition> {
+    fn collective(&mut self, options: TokenStream, item: ItemFn, helpers: &[ItemFn]) -> Option<Body> {
         let name_loc = self.places.of(&item.sig.ident);
         let written = options::options(self, options, name_loc);
         self.known = written.as_ref().map(|written| Attribute {
@@ -202,11 +186,13 @@ impl Parser {
         self.in_size = false;
         self.helpers(helpers);
         let name = item.sig.ident.to_string();
-        let body = self.body(&name, Type::unit(), |parser| parser.unit_block(&item.block));
+        let main = self.body(&name, Type::unit(), |parser| parser.unit_block(&item.block));
         let written = written?;
         let Written { ranks, in_place, divisible, only, reproducible, root, params, .. } = written;
         let size_locs = written.sizes.map(|size| size.map_or(name_loc, |(_, loc)| loc));
-        let options = Options {
+        let head = Head {
+            name,
+            name_loc,
             kind: written.kind?,
             ranks,
             in_place,
@@ -218,12 +204,10 @@ impl Parser {
             schedules,
             size_locs,
         };
-        Some(Definition {
-            name,
-            name_loc,
-            options,
+        Some(Body {
+            head,
             sizes,
-            body,
+            main,
             functions: std::mem::take(&mut self.functions),
             variables: std::mem::take(&mut self.variables),
             loops: std::mem::take(&mut self.loops),
@@ -231,7 +215,7 @@ impl Parser {
     }
 
     /// One of the sizes that the attribute gives, as a fn.
-    fn size(&mut self, size: Size, written: Option<&Written>, name_loc: Loc) -> Function {
+    fn size(&mut self, size: Size, written: Option<&Written>, name_loc: Loc) -> BodyFn {
         let given = written.and_then(|written| written.sizes[size as usize].as_ref());
         let what = match size {
             Size::Nodes => "the number of nodes",
@@ -248,7 +232,7 @@ impl Parser {
                 Some((number, loc)) => (parser.int(number, what), *loc),
                 None => (Expr::Const(i64::from(size != Size::Scratch)), name_loc),
             };
-            Block { statements: Vec::new(), value: Some((loc, number)) }
+            StmtBlock { statements: Vec::new(), value: Some((loc, number)) }
         });
         self.nodes = nodes;
         if let Some((number, _)) = given.filter(|_| self.moves > moves) {
@@ -311,16 +295,16 @@ impl Parser {
         &mut self,
         name: &str,
         result: Type,
-        read: impl FnOnce(&mut Parser) -> Block,
-    ) -> Function {
+        read: impl FnOnce(&mut Parser) -> StmtBlock,
+    ) -> BodyFn {
         let scope = std::mem::take(&mut self.scope);
         let hidden = self.hidden.len();
         self.hidden.extend(scope.iter().map(|binding| binding.name.clone()));
         let frame = std::mem::take(&mut self.frame);
         let depth = std::mem::take(&mut self.depth);
-        let body = read(self);
+        let block = read(self);
         let function =
-            Function { name: name.to_owned(), parameters: Vec::new(), result, frame: self.frame, body };
+            BodyFn { name: name.to_owned(), parameters: Vec::new(), result, frame: self.frame, block };
         self.scope = scope;
         self.hidden.truncate(hidden);
         (self.frame, self.depth) = (frame, depth);
@@ -365,7 +349,7 @@ impl Parser {
             self.syntax(ident, format!("`{name}` is a name of the language; no variable can have it"))
                 .help("choose another name");
         }
-        self.variables.push(Variable { name: name.clone(), ty, slot });
+        self.variables.push(BodyVariable { name: name.clone(), ty, slot });
         self.scope.push(Binding { name, variable: self.variables.len() as u32 - 1, slot, mutable });
     }
 
@@ -419,7 +403,6 @@ impl Parser {
     pub(super) fn fit(&mut self, wanted: &Type, found: Typed, loc: Loc, what: &str) -> Expr {
         self.wanted(wanted, &found.ty, loc, what);
         if wanted.agrees(&found.ty) && wanted.narrows(&found.ty) {
-            self.notes.fits.insert(loc, wanted.clone());
             return Expr::Fit(Box::new((found.expr, wanted.clone())), loc);
         }
         found.expr

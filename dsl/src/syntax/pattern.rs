@@ -3,8 +3,8 @@
 use super::attribute::text;
 use super::expression::array_len;
 use super::parser::{Parser, Typed};
-use super::{Function, Type};
-use quadrille_compiler::evaluate::arithmetic::IntType;
+use quadrille_compiler::body::arithmetic::IntType;
+use quadrille_compiler::body::{BodyFn, StmtBlock, Type};
 use syn::{FnArg, Pat, ReturnType};
 
 impl Parser {
@@ -71,7 +71,7 @@ impl Parser {
             }
             syn::Type::Path(_) => match text(ty).as_str() {
                 "bool" => Type::Bool,
-                name => match IntType::ALL.into_iter().find(|known| known.name == name) {
+                name => match IntType::named(name) {
                     Some(known) => Type::Int(known),
                     None => {
                         self.no_type(ty);
@@ -110,8 +110,8 @@ impl Parser {
                 .help("choose another name");
         }
         self.function_scope.push((name.clone(), self.functions.len() as u32));
-        let body = super::Block::default();
-        self.functions.push(Function { name, parameters, result, frame: 0, body });
+        let block = StmtBlock::default();
+        self.functions.push(BodyFn { name, parameters, result, frame: 0, block });
     }
 
     /// Reads the body of a nested fn, declared as number `function`.
@@ -148,6 +148,6 @@ impl Parser {
             }
             block
         });
-        self.functions[function as usize] = Function { parameters, ..body };
+        self.functions[function as usize] = BodyFn { parameters, ..body };
     }
 }

@@ -3,17 +3,17 @@
 use super::expression::assigning_op;
 use super::lift::lift;
 use super::parser::Parser;
-use super::{Action, Block, Expr, Statement, Type};
 use crate::diagnose::Places;
 use proc_macro2::TokenStream;
+use quadrille_compiler::body::arithmetic::{BinaryOp, IntType};
+use quadrille_compiler::body::{Expr, Stmt, StmtBlock, StmtKind, Type, VariablePart};
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::evaluate::arithmetic::{Binary, IntType};
 use quote::{ToTokens, quote};
-use syn::{Attribute, BinOp, Item, Pat, Stmt, Token};
+use syn::{Attribute, BinOp, Item, Pat, Token};
 
-/// What a statement of Rust is read as.
-enum Read {
-    Statement(Box<Statement>),
+/// The reading of a statement of Rust.
+enum Parsed {
+    Statement(Box<Stmt>),
     /// The last expression of a block, which is the block's value.
     Value(Loc, Expr, Type),
     /// An item, or something reported.
@@ -22,7 +22,7 @@ enum Read {
 
 impl Parser {
     /// A block that has no value.
-    pub(super) fn unit_block(&mut self, block: &syn::Block) -> Block {
+    pub(super) fn unit_block(&mut self, block: &syn::Block) -> StmtBlock {
         let (read, ty) = self.block(block);
         if !ty.agrees(&Type::unit())
             && let Some(last) = block.stmts.last()
@@ -33,17 +33,17 @@ impl Parser {
     }
 
     /// A block and the type of its value.
-    pub(super) fn block(&mut self, block: &syn::Block) -> (Block, Type) {
+    pub(super) fn block(&mut self, block: &syn::Block) -> (StmtBlock, Type) {
         self.deeper(block, |parser| parser.block_here(block))
-            .unwrap_or_else(|| (Block::default(), Type::Unknown))
+            .unwrap_or_else(|| (StmtBlock::default(), Type::Unknown))
     }
 
-    fn block_here(&mut self, block: &syn::Block) -> (Block, Type) {
+    fn block_here(&mut self, block: &syn::Block) -> (StmtBlock, Type) {
         let (variables, functions) = (self.scope.len(), self.function_scope.len());
         // Fns are known in all of the block, also above their text.
         let first = self.functions.len() as u32;
         for stmt in &block.stmts {
-            if let Stmt::Item(Item::Fn(item)) = stmt {
+            if let syn::Stmt::Item(Item::Fn(item)) = stmt {
                 let name = item.sig.ident.to_string();
                 if self.function_scope[functions..].iter().any(|(known, _)| *known == name) {
                     self.syntax(&item.sig.ident, format!("two fns of this block are called `{name}`"));
@@ -52,21 +52,21 @@ impl Parser {
             }
         }
         let mut number = first;
-        let mut read = Block::default();
+        let mut read = StmtBlock::default();
         let mut ty = Type::unit();
         for (i, stmt) in block.stmts.iter().enumerate() {
-            if let Stmt::Item(Item::Fn(item)) = stmt {
+            if let syn::Stmt::Item(Item::Fn(item)) = stmt {
                 self.define(item, number);
                 number += 1;
                 continue;
             }
             match self.statement(stmt, i + 1 == block.stmts.len()) {
-                Read::Statement(statement) => read.statements.push(*statement),
-                Read::Value(loc, value, of) => {
+                Parsed::Statement(statement) => read.statements.push(*statement),
+                Parsed::Value(loc, value, of) => {
                     read.value = Some((loc, value));
                     ty = of;
                 }
-                Read::Nothing => {}
+                Parsed::Nothing => {}
             }
         }
         self.scope.truncate(variables);
@@ -74,41 +74,41 @@ impl Parser {
         (read, ty)
     }
 
-    fn statement(&mut self, stmt: &Stmt, last: bool) -> Read {
+    fn statement(&mut self, stmt: &syn::Stmt, last: bool) -> Parsed {
         match stmt {
-            Stmt::Local(local) => self.local(local),
-            Stmt::Macro(call) => {
+            syn::Stmt::Local(local) => self.local(local),
+            syn::Stmt::Macro(call) => {
                 self.stray_attributes(&call.attrs);
                 let (mac, semi) = (&call.mac, &call.semi_token);
                 self.macro_call(mac, quote!(#mac #semi))
             }
-            Stmt::Item(item) => {
+            syn::Stmt::Item(item) => {
                 self.no_item(item);
-                Read::Nothing
+                Parsed::Nothing
             }
-            Stmt::Expr(expr, semi) => {
+            syn::Stmt::Expr(expr, semi) => {
                 let (bare, lifted) = lift(expr);
                 self.expression_statement(&bare, &lifted, semi.as_ref(), last)
             }
         }
     }
 
-    fn macro_call(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Read {
+    fn macro_call(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Parsed {
         let loc = self.places.of(&tokens);
         match self.macro_statement(mac, tokens) {
-            Some(action) => Read::Statement(Box::new(Statement { loc, attributes: None, action })),
-            None => Read::Nothing,
+            Some(kind) => Parsed::Statement(Box::new(Stmt { loc, attributes: None, kind })),
+            None => Parsed::Nothing,
         }
     }
 
-    fn local(&mut self, local: &syn::Local) -> Read {
+    fn local(&mut self, local: &syn::Local) -> Parsed {
         self.stray_attributes(&local.attrs);
         let bare = syn::Local { attrs: Vec::new(), ..local.clone() };
         let loc = self.places.of(&bare);
         let Some(init) = &local.init else {
             self.outside(&bare, "a `let` without a value", "give it its value here");
             self.pattern(&local.pat, &Type::Unknown, 0);
-            return Read::Nothing;
+            return Parsed::Nothing;
         };
         if let Some((otherwise, block)) = &init.diverge {
             self.outside(quote!(#otherwise #block), "`let .. else`", "write `if`/`else`");
@@ -117,7 +117,7 @@ impl Parser {
             self.syntax(&init.expr, format!("`{buffer}` holds data, not numbers; no variable can hold it"))
                 .help("chunks are moved by assignment: `output[r][c] = input[s][c];`");
             self.pattern(&local.pat, &Type::Unknown, 0);
-            return Read::Nothing;
+            return Parsed::Nothing;
         }
         let (value, ty, pattern) = match &local.pat {
             Pat::Type(typed) => {
@@ -133,7 +133,7 @@ impl Parser {
         };
         let slot = self.slots(ty.size(), &local.pat);
         self.pattern(pattern, &ty, slot);
-        Read::Statement(Box::new(Statement { loc, attributes: None, action: Action::Set { slot, value } }))
+        Parsed::Statement(Box::new(Stmt { loc, attributes: None, kind: StmtKind::Set { slot, value } }))
     }
 
     fn expression_statement(
@@ -142,7 +142,7 @@ impl Parser {
         attributes: &[Attribute],
         semi: Option<&Token![;]>,
         last: bool,
-    ) -> Read {
+    ) -> Parsed {
         // syn leaves invisible groups around what `macro_rules!` put in.
         if let syn::Expr::Group(group) = expr {
             return self.expression_statement(&group.expr, attributes, semi, last);
@@ -152,11 +152,7 @@ impl Parser {
             _ => self.places.of(quote!(#expr #semi)),
         };
         let attributes = if carries_attributes(expr) {
-            let read = self.statement_attributes(attributes);
-            if let Some(read) = &read {
-                self.notes.hows.insert(loc, read.how);
-            }
-            read
+            self.statement_attributes(attributes)
         } else {
             self.stray_attributes(attributes);
             None
@@ -164,7 +160,7 @@ impl Parser {
         let action = match expr {
             syn::Expr::Assign(assign) => {
                 if buffer_root(&assign.left).is_some() || self.like_a_chunk(&assign.left) {
-                    self.movement(&assign.left, false, &assign.right).map(Action::Move)
+                    self.movement(&assign.left, false, &assign.right).map(StmtKind::Move)
                 } else {
                     self.assign(&assign.left, None, &assign.right)
                 }
@@ -173,7 +169,7 @@ impl Parser {
                 let moves = buffer_root(&binary.left).is_some() || self.like_a_chunk(&binary.left);
                 match (moves, &binary.op) {
                     (true, BinOp::AddAssign(_)) => {
-                        self.movement(&binary.left, true, &binary.right).map(Action::Move)
+                        self.movement(&binary.left, true, &binary.right).map(StmtKind::Move)
                     }
                     (true, op) => {
                         let what = format!("`{}` on chunks", op.to_token_stream());
@@ -182,7 +178,7 @@ impl Parser {
                             what,
                             "chunks are combined by `+=`, which stands for the call's operator",
                         );
-                        return Read::Nothing;
+                        return Parsed::Nothing;
                     }
                     (false, op) => self.assign(&binary.left, assigning_op(op), &binary.right),
                 }
@@ -193,7 +189,7 @@ impl Parser {
                 let condition = self.bool(&each.cond, "the condition of a `while`");
                 let body = self.unit_block(&each.body);
                 let name = self.loop_name("while".to_owned());
-                Some(Action::While { name, condition, body })
+                Some(StmtKind::While { name, condition, body })
             }
             syn::Expr::Macro(call) => {
                 return self.macro_call(&call.mac, quote!(#call #semi));
@@ -202,72 +198,69 @@ impl Parser {
                 let value = self.expr(expr);
                 let unit = value.ty.agrees(&Type::unit());
                 if semi.is_none() && last && attributes.is_none() {
-                    return Read::Value(loc, value.expr, value.ty);
+                    return Parsed::Value(loc, value.expr, value.ty);
                 }
                 if semi.is_none() && !unit {
                     self.syntax(expr, format!("a value of type `{}` that nobody takes", value.ty));
                 }
                 let slot = self.slots(value.ty.size(), expr);
-                Some(Action::Set { slot, value: value.expr })
+                Some(StmtKind::Set { slot, value: value.expr })
             }
         };
         match action {
-            Some(action) => Read::Statement(Box::new(Statement { loc, attributes, action })),
-            None => Read::Nothing,
+            Some(kind) => Parsed::Statement(Box::new(Stmt { loc, attributes, kind })),
+            None => Parsed::Nothing,
         }
     }
 
     /// `left = right` or `left op= right` on variables.
-    fn assign(&mut self, left: &syn::Expr, op: Option<Binary>, right: &syn::Expr) -> Option<Action> {
+    fn assign(&mut self, left: &syn::Expr, op: Option<BinaryOp>, right: &syn::Expr) -> Option<StmtKind> {
         if let (syn::Expr::Tuple(tuple), None) = (left, op) {
             return self.assign_parts(tuple, right);
         }
         if matches!(left, syn::Expr::Infer(_)) && op.is_none() {
             let value = self.expr(right);
             let slot = self.slots(value.ty.size(), left);
-            return Some(Action::Set { slot, value: value.expr });
+            return Some(StmtKind::Set { slot, value: value.expr });
         }
         let target = self.target(left);
         let value = self.expr(right);
-        let (place, ty) = target?;
+        let (part, ty) = target?;
         let loc = self.places.of(right);
         let what = "what is assigned to";
         let Some(op) = op else {
             let value = self.fit(&ty, value, loc, what);
-            return Some(Action::Assign { place, value });
+            return Some(StmtKind::Assign { part, value });
         };
         self.wanted(&Type::INT, &ty, loc, what);
         self.wanted(&ty, &value.ty, loc, what);
         let ty = if let Type::Int(ty) = ty { ty } else { IntType::I64 };
-        if ty != IntType::I64 {
-            self.notes.fits.insert(loc, Type::Int(ty));
-        }
-        Some(Action::Update { place, op, value: value.expr, ty })
+        Some(StmtKind::Update { part, op, value: value.expr, ty })
     }
 
-    fn assign_parts(&mut self, tuple: &syn::ExprTuple, right: &syn::Expr) -> Option<Action> {
+    fn assign_parts(&mut self, tuple: &syn::ExprTuple, right: &syn::Expr) -> Option<StmtKind> {
         if tuple.elems.iter().any(|part| buffer_root(part).is_some()) {
-            return self.together(tuple, right).map(Action::Together);
+            return self.together(tuple, right).map(StmtKind::Together);
         }
         let targets: Vec<_> = tuple.elems.iter().map(|part| self.target(part)).collect();
         let value = self.expr(right);
         let temp = self.slots(value.ty.size(), right);
-        let mut places = Vec::new();
+        let mut parts = Vec::new();
         let mut types = Vec::new();
         let mut offset = 0u32;
         for target in targets {
-            let (place, ty) = target?;
+            let (part, ty) = target?;
             offset = offset.saturating_add(ty.size());
-            places.push((offset - ty.size(), place));
+            parts.push((offset - ty.size(), part));
             types.push(ty);
         }
         let loc = self.places.of(right);
         let value = self.fit(&Type::Tuple(types), value, loc, "what is assigned to");
-        Some(Action::Scatter { temp, value, places })
+        Some(StmtKind::Scatter { temp, value, parts })
     }
 
     /// A variable, or a part of one, that may be assigned to.
-    fn target(&mut self, left: &syn::Expr) -> Option<(super::Place, Type)> {
+    fn target(&mut self, left: &syn::Expr) -> Option<(VariablePart, Type)> {
         let (place, ty, _) = self.place(left)?;
         let Some(variable) = place.variable else {
             self.syntax(left, "this cannot be assigned to")

@@ -1,14 +1,14 @@
 //! `(p, q) = (e, f);` on chunks.
 
-use super::Move;
 use super::movement::unwrapped;
 use super::parser::Parser;
 use super::statement::buffer_root;
+use quadrille_compiler::body::MoveStmt;
 use syn::ExprTuple;
 
 impl Parser {
     /// A tuple of chunks on the left: every part is an assignment of its own. `None` where something was reported.
-    pub(super) fn together(&mut self, left: &ExprTuple, right: &syn::Expr) -> Option<Vec<Move>> {
+    pub(super) fn together(&mut self, left: &ExprTuple, right: &syn::Expr) -> Option<Vec<MoveStmt>> {
         if let Some(variable) = left.elems.iter().find(|part| buffer_root(part).is_none()) {
             self.syntax(variable, "variables and chunks cannot be assigned to by one statement")
                 .help("make two statements of it: one for the chunks, one for the variables");

@@ -3,7 +3,7 @@
 macro_rules! gathers {
     ($name:ident, $first:expr, $each:pat => $from:expr) => {
         #[quadrille::collective(all_gather, ranks = [1, 2, 3])]
-        fn $name() {
+        pub(crate) fn $name() {
             let shift = $first;
             for $each in 0..RANKS {
                 let from = $from;

@@ -1,19 +1,18 @@
 //! Expressions: scalars as values, tuples and arrays into slots.
 
-use super::{Evaluator, Run};
-use crate::syntax::{Call, Expr, Known, Place, Type};
-use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::evaluate::Stop;
-use quadrille_compiler::evaluate::arithmetic::Unary;
+use super::{CALLS_LIMIT, Evaluated, Evaluator};
+use crate::body::arithmetic::UnaryOp;
+use crate::body::{Expr, FnCall, Type, VariablePart};
+use crate::diagnostic::{Check, Loc};
 
 impl<'a> Evaluator<'a> {
     /// The value of a scalar.
-    pub(super) fn scalar(&mut self, expr: &'a Expr) -> Run<i64> {
+    pub(super) fn scalar(&mut self, expr: &'a Expr) -> Evaluated<i64> {
         match expr {
             Expr::Const(value) => Ok(*value),
             Expr::Known(known) => Ok(self.known(*known)),
             Expr::Local { slot, .. } => Ok(self.slots[self.base + *slot as usize]),
-            Expr::Place(place) => {
+            Expr::Part(place) => {
                 let at = self.address(place)?;
                 Ok(self.slots[at])
             }
@@ -70,26 +69,15 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The number of a name of the language or of the attribute.
-    pub(super) fn known(&self, known: Known) -> i64 {
-        match known {
-            Known::Ranks => self.recording.ranks(),
-            Known::Root => self.recording.root(),
-            Known::Nodes => self.recording.nodes(),
-            Known::LocalRanks => self.recording.local_ranks(),
-            Known::Param(param) => self.recording.param(param as usize),
-        }
-    }
-
     /// Whether the number `x`, which is the value of `expr` or a part of it, is in the range of its type.
-    fn fit(&mut self, expr: &Expr, x: i64, ty: &Type, loc: Loc) -> Run<()> {
+    fn fit(&mut self, expr: &Expr, x: i64, ty: &Type, loc: Loc) -> Evaluated<()> {
         let Type::Int(ty) = ty else { return Ok(()) };
-        let cast = Unary::Cast(*ty);
+        let cast = UnaryOp::Cast(*ty);
         cast.apply(x).map(|_| ()).map_err(|fault| self.fault(cast.explain(x, fault), loc, &[expr]))
     }
 
     /// Whether the integers stored from `at` on are in the ranges of the type.
-    fn fit_all(&mut self, expr: &Expr, at: usize, ty: &Type, loc: Loc) -> Run<()> {
+    fn fit_all(&mut self, expr: &Expr, at: usize, ty: &Type, loc: Loc) -> Evaluated<()> {
         let items: &mut dyn Iterator<Item = &Type> = match ty {
             Type::Tuple(items) => &mut items.iter(),
             Type::Array(item, len) => &mut std::iter::repeat_n(&**item, *len as usize),
@@ -104,7 +92,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Stores the value of any expression to the slots from `at`.
-    pub(super) fn store(&mut self, expr: &'a Expr, at: usize) -> Run<()> {
+    pub(super) fn store(&mut self, expr: &'a Expr, at: usize) -> Evaluated<()> {
         match expr {
             Expr::Items(items) => {
                 let mut at = at;
@@ -122,7 +110,7 @@ impl<'a> Evaluator<'a> {
                 }
                 Ok(())
             }
-            Expr::Place(place) => {
+            Expr::Part(place) => {
                 let from = self.address(place)?;
                 self.slots.copy_within(from..from + place.size as usize, at);
                 Ok(())
@@ -156,24 +144,28 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn spill(&mut self, value: &'a Expr, slot: u32) -> Run<()> {
+    fn spill(&mut self, value: &'a Expr, slot: u32) -> Evaluated<()> {
         self.store(value, self.base + slot as usize)
     }
 
     /// Where a place begins among the slots.
-    pub(super) fn address(&mut self, place: &'a Place) -> Run<usize> {
+    pub(super) fn address(&mut self, place: &'a VariablePart) -> Evaluated<usize> {
         let mut at = self.base + place.slot as usize;
         for indexing in &place.indices {
             let index = self.scalar(&indexing.index)?;
-            at += self.recording.index(indexing.len as usize, index)? * indexing.stride as usize;
+            at += self.index(indexing.len as usize, index)? * indexing.stride as usize;
         }
         Ok(at)
     }
 
     /// Calls a nested fn: its value if that is a scalar and `into` is none; else the value is stored to `into`.
-    fn call(&mut self, call: &'a Call, into: Option<usize>) -> Run<i64> {
-        let function = &self.definition.functions[call.function as usize];
-        self.recording.call(&function.name)?;
+    fn call(&mut self, call: &'a FnCall, into: Option<usize>) -> Evaluated<i64> {
+        let function = &self.body.functions[call.function as usize];
+        self.spend(1)?;
+        if self.calls.len() == CALLS_LIMIT {
+            let message = format!("`{}` is called inside more than {CALLS_LIMIT} calls", function.name);
+            return Err(self.stop(Check::Arithmetic, message));
+        }
         // The frame is reserved first, so that calls among the arguments put theirs behind it.
         let frame = self.slots.len();
         self.slots.resize(frame + function.frame as usize, 0);
@@ -183,23 +175,17 @@ impl<'a> Evaluator<'a> {
             at += *size as usize;
         }
         let base = std::mem::replace(&mut self.base, frame);
-        self.recording.enter(call.loc);
+        self.calls.push(call.loc);
         let value = match into {
-            None => self.block_scalar(&function.body)?,
+            None => self.block_scalar(&function.block)?,
             Some(at) => {
-                self.block_store(&function.body, at)?;
+                self.block_store(&function.block, at)?;
                 0
             }
         };
-        self.recording.leave();
+        self.calls.pop();
         self.base = base;
         self.slots.truncate(frame);
         Ok(value)
-    }
-
-    #[cold]
-    fn fault(&mut self, message: String, loc: Loc, reads: &[&Expr]) -> Stop {
-        let values = self.values(reads);
-        self.recording.fault(message, loc, &values)
     }
 }

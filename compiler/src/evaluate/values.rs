@@ -1,22 +1,22 @@
 //! Values as messages show them.
 
-use super::{Evaluator, Run};
-use crate::syntax::{Expr, Known, Read, Type};
+use super::{Evaluated, Evaluator};
+use crate::body::{Expr, KnownName, ReadName, Type};
 
 impl<'a> Evaluator<'a> {
     /// The values of what the expressions read, as `RANKS = 4, c = 1`; each name once.
     pub(super) fn values(&self, exprs: &[&Expr]) -> String {
         let mut seen = Vec::new();
         let mut parts = Vec::new();
-        let mut see = |read: Read| {
+        let mut see = |read: ReadName| {
             if seen.contains(&read) {
                 return;
             }
             seen.push(read);
             parts.push(match read {
-                Read::Known(known) => format!("{} = {}", self.name_of(known), self.known(known)),
-                Read::Variable(variable) => {
-                    let variable = &self.definition.variables[variable as usize];
+                ReadName::Known(known) => format!("{} = {}", self.name_of(known), self.known(known)),
+                ReadName::Variable(variable) => {
+                    let variable = &self.body.variables[variable as usize];
                     let at = self.base + variable.slot as usize;
                     format!("{} = {}", variable.name, self.text(&variable.ty, at))
                 }
@@ -28,18 +28,18 @@ impl<'a> Evaluator<'a> {
         parts.join(", ")
     }
 
-    fn name_of(&self, known: Known) -> &'a str {
+    fn name_of(&self, known: KnownName) -> &'a str {
         match known {
-            Known::Ranks => "RANKS",
-            Known::Root => "ROOT",
-            Known::Nodes => "NODES",
-            Known::LocalRanks => "LOCAL_RANKS",
-            Known::Param(param) => &self.definition.options.params[param as usize].name,
+            KnownName::Ranks => "RANKS",
+            KnownName::Root => "ROOT",
+            KnownName::Nodes => "NODES",
+            KnownName::LocalRanks => "LOCAL_RANKS",
+            KnownName::Param(param) => &self.body.head.params[param as usize].name,
         }
     }
 
     /// The value of an expression as text.
-    pub(super) fn show(&mut self, expr: &'a Expr, ty: &Type) -> Run<String> {
+    pub(super) fn show(&mut self, expr: &'a Expr, ty: &Type) -> Evaluated<String> {
         let at = self.slots.len();
         self.slots.resize(at + ty.size() as usize, 0);
         self.store(expr, at)?;

@@ -1,4 +1,4 @@
-//! A collective where every name that Rust has by itself means something else, and so do those of the rewritten body.
+//! A collective where every name that Rust has by itself means something else.
 
 #![no_implicit_prelude]
 #![allow(dead_code, unused_macros, non_camel_case_types, non_snake_case, reason = "names of Rust's own")]
@@ -10,8 +10,6 @@ struct usize;
 struct bool;
 struct Option;
 struct Result;
-struct Tape;
-struct Stop;
 fn Ok() {}
 fn Err() {}
 fn Some() {}

@@ -1,7 +1,13 @@
 //! What the attribute macros leave behind, as rustc compiles it.
 
+#[deny(warnings, reason = "the skeleton of a right body has none")]
+mod hostile;
+#[deny(warnings, reason = "the skeleton of a right body has none")]
+mod made;
+
 use quadrille::Collective;
 use quadrille::compiler::options::Protocol;
+use quadrille::compiler::program::Program;
 
 mod plain {
     use quadrille::collective;
@@ -76,7 +82,41 @@ fn a_module() {
     let program = chain.program(3).unwrap();
     assert_eq!(program.statements[0].text, "data[next(from)][0] = data[from][0];");
     assert!(chain.name_loc.start.line > shared::shift().name_loc.start.line);
-    let line = include_str!("macros.rs").lines().nth(program.statements[0].loc.start.line as usize - 1);
+    let line = include_str!("main.rs").lines().nth(program.statements[0].loc.start.line as usize - 1);
     assert_eq!(line.map(str::trim), Some("data[next(from)][0] = data[from][0];"));
     assert_eq!(shared::show(3), "3");
+}
+
+/// The body that the macro has left runs as the one that is read from `text`.
+fn runs_as_read(left: &Collective, path: &str, text: &str) {
+    let read = quadrille_dsl::parse_file(path, text).unwrap_or_else(|findings| panic!("{findings}"));
+    let read = read.iter().find(|read| read.name == left.name).expect("a collective of this name");
+    assert_eq!(
+        (left.name_loc, &left.params, &left.schedules),
+        (read.name_loc, &read.params, &read.schedules)
+    );
+    for ranks in 1..10 {
+        let run = |collective: &Collective| {
+            let program = collective.evaluate.program(&collective.setting(ranks));
+            // The file's text instead of the fn's alone.
+            program.map(|program| Program { source: read.source.clone(), ..program })
+        };
+        assert_eq!(run(left), run(read), "{} on {ranks} ranks", left.name);
+    }
+}
+
+#[test]
+fn names_of_rust_may_mean_something_else() {
+    runs_as_read(&hostile::hostile(), "hostile.rs", include_str!("hostile.rs"));
+}
+
+#[test]
+fn a_fn_without_text_of_its_own() {
+    for made in [made::gathers_forwards(), made::gathers_backwards()] {
+        let before = "\n".repeat(made.source.first_line as usize - 1);
+        runs_as_read(&made, "made.rs", &format!("{before}{}", made.source.text));
+        // A group of the macro stays one operand.
+        let program = made.program(3).unwrap();
+        assert_eq!(program.statements[0].text, "output[..][from] = input[from][0];");
+    }
 }
