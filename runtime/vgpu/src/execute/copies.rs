@@ -216,7 +216,7 @@ fn begin(cx: &mut StepContext<'_>, by: Executing<'_>, copy: &AsyncCopy) -> Resul
         let place = Box::new(cx.place(by.at, by.lane));
         Err(Fault::Value { place, what, value })
     };
-    if bulk && size % 16 != 0 {
+    if bulk && !size.is_multiple_of(16) {
         return value("the size of a bulk copy, which must be a multiple of 16,", size);
     }
     if read > size {
