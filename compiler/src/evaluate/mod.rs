@@ -3,7 +3,7 @@
 //! It is the only code that gives a body its meaning. The macro runs it while rustc compiles, a library on the body that
 //! the macro left behind, the command line on the body that it has parsed.
 //!
-//! A fault is a finding on its statement, with the iteration and the values at hand, and ends the run ([`Stop`]):
+//! A fault is a finding on its statement, with the iteration and the values at hand, and ends the run (`Stop`):
 //! everything after it would fail for the same reason. Operations on places outside their buffers do not end it; the
 //! recorder reports those.
 //!
