@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use quadrille_vgpu::{Config, Launch, Machine, Module, Status};
+//! use quadrille_vgpu::{Config, Launch, Machine, PtxModule, Status};
 //!
 //! let ptx = "
 //! .version 8.0
@@ -25,7 +25,7 @@
 //!     st.global.u32 [%rd3], %r3;
 //!     ret;
 //! }";
-//! let module = Arc::new(Module::parse(ptx)?);
+//! let module = Arc::new(PtxModule::parse(ptx)?);
 //! let mut machine = Machine::new(Config { ranks: 2, ..Config::default() })?;
 //! let data = machine.alloc(1, 4 * 40, 256, "data")?;
 //! for i in 0..40u32 {
