@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ptoxide::{Argument, Context, LaunchParams};
-use quadrille_vgpu::{Config, Execution, Launch, Machine, Module};
+use quadrille_vgpu::{Config, Execution, Launch, Machine, PtxModule};
 
 const TEXT: &str = include_str!("gemm.ptx");
 const N: u32 = 128;
@@ -31,7 +31,7 @@ fn gemm(c: &mut Criterion) {
     params.push(N.to_le_bytes().to_vec());
     let launch = Launch {
         rank: 0,
-        module: Arc::new(Module::parse(TEXT).expect("the module parses")),
+        module: Arc::new(PtxModule::parse(TEXT).expect("the module parses")),
         kernel: "gemm".into(),
         grid: [1, N, 1],
         block: [N, 1, 1],
