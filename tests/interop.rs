@@ -11,8 +11,9 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::interop::{msccl, mscclpp};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::program::dtype::{DType, RedOp};
-use quadrille_runtime::data::{Message, Pattern};
 use quadrille_runtime::{Job, ModelCheck, Options, World, nvrtc};
+use quadrille_testing::among_kernels::run_among_kernels;
+use quadrille_testing::{Pattern, TestMessage};
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/interop");
@@ -51,10 +52,10 @@ fn ways(plan: &Collective) -> Vec<Collective> {
     ways
 }
 
-fn message(plan: &Collective, count: u64, dtype: DType) -> Message {
+fn message(plan: &Collective, count: u64, dtype: DType) -> TestMessage {
     let program = plan.program(plan.ranks[0]).unwrap_or_else(|wrong| panic!("{wrong}"));
     let multiple = if program.divisible { u64::from(program.shape.chunks) } else { 1 };
-    Message::new(&program, count.next_multiple_of(multiple), dtype)
+    TestMessage::new(&program, count.next_multiple_of(multiple), dtype)
 }
 
 fn world(plan: &Collective, checked: Option<u64>) -> World {
@@ -89,7 +90,7 @@ fn run_checked(plan: &Collective, count: u64, seed: u64) {
     let expected = message.reference(RedOp::Sum, &inputs);
     let job = Job { collective: plan, dtype: DType::F32, op: RedOp::Sum, inputs: &inputs };
     let session = world(plan, Some(seed)).session().unwrap();
-    let batch = session.run_among_kernels(&[job, job], [0, 0]);
+    let batch = run_among_kernels(&session, &[job, job], [0, 0]);
     let batch = batch.unwrap_or_else(|error| panic!("{} with seed {seed}: {error}", plan.name));
     for outputs in &batch.outputs {
         let found = message.compare(&expected, outputs);

@@ -82,7 +82,6 @@ impl<'a> Plain<'a> {
         self.device
     }
 
-    #[cfg(test)]
     pub(crate) fn on(self, device: u32) -> Plain<'a> {
         Plain { device: Some(device), ..self }
     }

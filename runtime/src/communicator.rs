@@ -5,8 +5,7 @@
 
 mod group;
 
-#[cfg(test)]
-pub(crate) use group::REMEMBERED;
+pub use group::REMEMBERED;
 pub(crate) use group::{COUNTERS, FIFOS, Group, GroupHandle, SCRATCH, Slot, multicast_label, window_label};
 
 use crate::error::Error;

@@ -2,7 +2,7 @@
 //!
 //! | file | has |
 //! |---|---|
-//! | `driver/api.rs` | the functions themselves, behind a trait: libcuda's, or those of the fake driver of the tests |
+//! | `driver/api.rs` | the functions themselves, behind a trait: libcuda's, or those of the fake driver of `quadrille-testing` |
 //! | `driver/error.rs` | [`CudaError`] |
 //! | `driver/device.rs` | devices and their primary contexts |
 //! | `driver/memory.rs` | physical memory, address ranges, mappings, multicast objects, pinned host memory |
@@ -16,17 +16,16 @@
 pub(crate) mod api;
 mod device;
 mod error;
-#[cfg(test)]
-pub(crate) mod fake;
 mod memory;
 mod module;
 mod stream;
 
-pub(crate) use device::{Context, Device};
+pub use device::{Context, Device};
 pub use error::CudaError;
 pub(crate) use memory::{Mapping, Multicast, Physical, Pinned, Range};
 pub(crate) use module::{Function, Module, Shape};
-pub(crate) use stream::{Event, Graph, Stream};
+pub(crate) use stream::Event;
+pub use stream::{DriverGraph, Stream};
 
 use crate::nvrtc::Version;
 use api::{Api, Libcuda, symbol};
@@ -36,7 +35,7 @@ use std::sync::Arc;
 
 /// The driver, initialized.
 #[derive(Clone)]
-pub(crate) struct Driver {
+pub struct Driver {
     api: Arc<dyn Api>,
 }
 
@@ -58,7 +57,11 @@ impl Driver {
         Driver::new(Arc::new(Libcuda::load().ok_or(CudaError::NoDriver)?))
     }
 
-    pub(crate) fn new(api: Arc<dyn Api>) -> Result<Driver, CudaError> {
+    /// A driver with these functions; starts it.
+    ///
+    /// # Errors
+    /// [`CudaError::NoGpu`], [`CudaError::OldDriver`].
+    pub fn new(api: Arc<dyn Api>) -> Result<Driver, CudaError> {
         // SAFETY: may be called at any time and any number of times; the only flag is 0.
         let code = unsafe { api.init(0) };
         check(symbol::init, code, || "starting the NVIDIA driver".to_owned())?;

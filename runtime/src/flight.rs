@@ -63,7 +63,6 @@ impl Shared {
     }
 
     /// Runs every call of every rank, also where others have queued none: as on GPUs that start calls at once.
-    #[cfg(test)]
     pub(crate) fn synchronize_alone(&self) -> Result<Statistics, Error> {
         let mut state = self.lock();
         state.reserve(&self.fifo_layout())?;

@@ -130,6 +130,11 @@ impl Communicator {
 }
 
 impl Kernel {
+    /// The rank that can call it.
+    pub fn rank(&self) -> Rank {
+        self.rank
+    }
+
     /// The collective's name.
     pub fn name(&self) -> &str {
         &self.loaded.name

@@ -21,8 +21,6 @@ mod argument;
 
 mod kernel;
 
-mod by_hand;
-
 mod launch;
 
 mod flight;
@@ -31,17 +29,11 @@ mod graph;
 
 mod run;
 
-mod chain;
-
-mod explore;
-
 mod survey;
 
 mod timeline;
 
-mod number;
-
-pub mod data;
+pub mod units;
 
 mod bandwidth;
 
@@ -49,19 +41,17 @@ mod failure;
 
 mod error;
 
-#[cfg(test)]
-mod tests;
+#[doc(hidden)]
+pub mod internals;
 
 /// Streams and slices of this version of cudarc are what calls take.
 pub use cudarc;
 
 pub use argument::{Argument, Plain};
 pub use bandwidth::Bandwidth;
-pub use by_hand::ByHand;
 pub use communicator::{Communicator, Window};
 pub use driver::CudaError;
 pub use error::{CallProblem, Error, InputProblem};
-pub use explore::{Explored, explore};
 pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
 pub use graph::Graph;
 pub use kernel::{Kernel, LoadTimes};
@@ -70,7 +60,7 @@ pub use quadrille_vgpu::{
     AccessKind, Accesses, ClassCount, ClockOptions, FlagMessage, InstructionClass, LinkStatistics, LinkUse,
     ModelCheck, Picoseconds, Policy, Stale, Topology, Waits,
 };
-pub use run::{Batch, Job, Run, Session};
+pub use run::{Batch, Job, PreparedCall, Run, Session, count};
 pub use survey::{Gpu, PeerLink, Survey, survey};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
 pub use world::{

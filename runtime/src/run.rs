@@ -1,10 +1,10 @@
 //! Whole runs: inputs in, results out. For examples, tests and the command line.
 
 use crate::communicator::{Communicator, Window};
-use crate::data;
 use crate::error::{Error, InputProblem};
 use crate::kernel::{Kernel, LoadTimes};
 use crate::launch::Call;
+use crate::units;
 use crate::world::{Statistics, World};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::{DType, RedOp};
@@ -21,7 +21,7 @@ pub struct Job<'a> {
     pub dtype: DType,
     /// Reduction operator.
     pub op: RedOp,
-    /// What each rank contributes, as [`data::Message::inputs`] makes it: one a rank, empty where a rank has none. The count
+    /// What each rank contributes, one a rank, empty where a rank has none. The count
     /// follows from the sizes.
     pub inputs: &'a [Vec<u8>],
 }
@@ -85,30 +85,34 @@ impl World {
 }
 
 /// A call that is ready to be queued.
-pub(crate) struct Prepared {
-    pub(crate) kernels: Vec<Kernel>,
+#[derive(Debug)]
+pub struct PreparedCall {
+    kernels: Vec<Kernel>,
     /// Of each rank.
     buffers: Vec<Buffers>,
     count: u64,
 }
 
+#[derive(Debug)]
 enum Buffers {
     InPlace(Window),
     OutOfPlace { input: Window, output: Window },
 }
 
-impl Prepared {
+impl PreparedCall {
     /// Queues the call of one rank.
-    pub(crate) fn enqueue(&self, rank: usize) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Those of [`Kernel::enqueue`].
+    pub fn enqueue(&self, rank: usize) -> Result<(), Error> {
         self.kernels[rank].enqueue(match &self.buffers[rank] {
             Buffers::InPlace(data) => Call::in_place(data, self.count),
             Buffers::OutOfPlace { input, output } => Call::out_of_place(input, output, self.count),
         })
     }
 
-    /// The view that holds a rank's result.
-    #[cfg(test)]
-    pub(crate) fn result(&self, rank: usize) -> &Window {
+    /// The `data` or `output` of a rank.
+    pub fn result(&self, rank: usize) -> &Window {
         match &self.buffers[rank] {
             Buffers::InPlace(window) | Buffers::OutOfPlace { output: window, .. } => window,
         }
@@ -116,6 +120,11 @@ impl Prepared {
 }
 
 impl Session {
+    /// The world of the communicators.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
     /// The communicators, one a rank.
     pub fn communicators(&self) -> &[Communicator] {
         &self.communicators
@@ -156,19 +165,20 @@ impl Session {
         Ok(Batch { load, ..self.execute(&prepared)? })
     }
 
-    /// As [`World::synchronize`], with what was done.
-    pub(crate) fn synchronize(&self) -> Result<Statistics, Error> {
+    /// As [`World::synchronize_measured`].
+    ///
+    /// # Errors
+    /// Those of [`World::synchronize`].
+    pub fn synchronize(&self) -> Result<Statistics, Error> {
         self.world.shared.synchronize()
     }
 
-    /// Runs every call of every rank, also where others have queued none.
-    #[cfg(test)]
-    pub(crate) fn synchronize_alone(&self) -> Result<Statistics, Error> {
-        self.world.shared.synchronize_alone()
-    }
-
     /// Allocates and fills the buffers of a call.
-    pub(crate) fn prepare(&self, kernels: Vec<Kernel>, inputs: &[Vec<u8>]) -> Result<Prepared, Error> {
+    /// Kernels and inputs are one a rank, by rank.
+    ///
+    /// # Errors
+    /// [`Error::Inputs`] where the inputs do not fit, those of [`Communicator::alloc`], and [`Error::NoRanks`] without kernels.
+    pub fn prepare(&self, kernels: Vec<Kernel>, inputs: &[Vec<u8>]) -> Result<PreparedCall, Error> {
         let Some(first) = kernels.first() else { return Err(Error::NoRanks) };
         let (shape, dtype) = (*first.shape(), first.cuda().dtype);
         let count = count(&shape, dtype, inputs)
@@ -183,7 +193,7 @@ impl Session {
         for (communicator, input) in self.communicators.iter().zip(inputs) {
             let place = if shape.in_place { Buffer::Data } else { Buffer::Input };
             let window = communicator.alloc(largest(place))?;
-            for (to, from) in data::placement(&shape, communicator.rank()) {
+            for (to, from) in units::placement(&shape, communicator.rank()) {
                 let (to, from) = (u64::from(to) * unit, u64::from(from) * unit);
                 window.slice(to..to + unit)?.write(&input[from as usize..(from + unit) as usize])?;
             }
@@ -199,11 +209,14 @@ impl Session {
                 Buffers::OutOfPlace { input: window, output }
             });
         }
-        Ok(Prepared { kernels, buffers, count })
+        Ok(PreparedCall { kernels, buffers, count })
     }
 
-    /// Runs calls back to back; all had been loaded.
-    pub(crate) fn execute(&self, calls: &[Prepared]) -> Result<Batch, Error> {
+    /// Queues the calls of all ranks and runs them back to back.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::enqueue`] and [`World::synchronize`]; [`Error::Unwritten`] where a result was not written.
+    pub fn execute(&self, calls: &[PreparedCall]) -> Result<Batch, Error> {
         for call in calls {
             (0..call.kernels.len()).try_for_each(|rank| call.enqueue(rank))?;
         }
@@ -215,7 +228,7 @@ impl Session {
             let results = call.kernels.iter().zip(&call.buffers).map(|(kernel, buffers)| {
                 let unit = call.count * kernel.cuda().dtype.bytes() as u64;
                 let (Buffers::InPlace(window) | Buffers::OutOfPlace { output: window, .. }) = buffers;
-                let units = data::result_units(kernel.shape(), kernel.rank);
+                let units = units::result_units(kernel.shape(), kernel.rank);
                 window.slice(u64::from(units.start) * unit..u64::from(units.end) * unit)?.read()
             });
             outputs.push(results.collect::<Result<_, Error>>()?);
@@ -225,7 +238,7 @@ impl Session {
 }
 
 /// Elements of a unit, by the sizes of the inputs; everything that is wrong with them.
-pub(crate) fn count(shape: &Shape, dtype: DType, inputs: &[Vec<u8>]) -> Result<u64, Vec<InputProblem>> {
+pub fn count(shape: &Shape, dtype: DType, inputs: &[Vec<u8>]) -> Result<u64, Vec<InputProblem>> {
     let mut problems = Vec::new();
     if inputs.len() != shape.ranks as usize {
         problems.push(InputProblem::Number { given: inputs.len(), ranks: shape.ranks });
@@ -233,7 +246,7 @@ pub(crate) fn count(shape: &Shape, dtype: DType, inputs: &[Vec<u8>]) -> Result<u
     let mut first: Option<(usize, u32)> = None;
     for (input, rank) in inputs.iter().zip((0..shape.ranks).map(Rank)) {
         let bytes = input.len();
-        let units = data::input_units(shape, rank);
+        let units = units::input_units(shape, rank);
         if units == 0 {
             if bytes != 0 {
                 problems.push(InputProblem::Unwanted { rank, bytes });

@@ -4,7 +4,7 @@ mod cuda;
 mod gpus;
 mod virtual_gpus;
 
-pub use cuda::{Measured, gpus};
+pub use cuda::{Measured, gpus, lowered};
 pub(crate) use cuda::{measure, multicast};
 pub(crate) use gpus::{Gpus, On, Place, Progress, Start, Trouble};
 pub use virtual_gpus::{Link, Statistics};

@@ -1,29 +1,13 @@
-//! `quadrille device-check`, which scripts/device-check runs: proves this build on the GPUs of a machine, part by part within
-//! a budget of time, and measures it. A part that fails does not keep the others from being carried out.
-
-mod budget;
-mod buffers;
-mod by_hand;
-mod copies;
-mod examples;
-mod graph;
-mod machine;
-mod mixed;
-mod place;
-mod report;
-mod signals;
-#[cfg(test)]
-mod tests;
-mod timings;
+//! `quadrille device-check`, which scripts/device-check runs: the device check of `quadrille-testing`.
 
 use crate::cli::failure::CommandFailure;
 use crate::cli::files::FileSet;
 use crate::cli::output::Output;
-use budget::Budget;
+use crate::cli::source;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use place::Place;
 use quadrille_runtime::nvrtc;
-use report::Report;
+use quadrille_testing::device_check::{DeviceCheck, Part, Place, parse_time};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,14 +17,14 @@ use std::time::Duration;
 #[command(args_override_self = true)]
 pub(crate) struct DeviceCheckArgs {
     /// On what
-    #[arg(long, value_enum, default_value_t = WorldOption::Cuda)]
-    world: WorldOption,
+    #[arg(long, value_enum, default_value_t = CheckedWorld::Cuda)]
+    world: CheckedWorld,
     /// Time for all parts; what no longer fits is skipped
-    #[arg(long, value_name = "TIME", default_value = "200s", value_parser = budget::parse)]
+    #[arg(long, value_name = "TIME", default_value = "200s", value_parser = parse_time)]
     budget: Duration,
-    /// Which parts
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Part::ALL)]
-    parts: Vec<Part>,
+    /// Which parts [default: all]
+    #[arg(long, value_delimiter = ',', value_parser = part())]
+    parts: Option<Vec<Part>>,
     /// World sizes of the examples; everything else takes the largest
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [2, 4, 8], value_parser = clap::value_parser!(u32).range(2..=64))]
     ranks: Vec<u32>,
@@ -54,165 +38,42 @@ pub(crate) struct DeviceCheckArgs {
 
 /// `--world`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum WorldOption {
+enum CheckedWorld {
     /// One GPU that all ranks share, and as many as there are
     Cuda,
     /// Virtual GPUs, with smaller sizes: whether the check itself works
     Virtual,
 }
 
-/// `--parts`. What they are called in the report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Part {
-    /// Every example, in two types, with counts from 0 to some MiB
-    Examples,
-    /// Captured calls, launched again and again
-    Graph,
-    /// Calls of different programs, back to back
-    Mixed,
-    /// One-shot and two-shot all-reduce against kernels written by hand
-    Timings,
-    /// The way of a signal from one rank to another
-    Signals,
-    /// Copies by the driver
-    Copies,
+fn part() -> impl TypedValueParser<Value = Part> {
+    let names = Part::ALL.map(|part| PossibleValue::new(part.name()).help(part.help()));
+    PossibleValuesParser::new(names)
+        .try_map(|name| Part::ALL.into_iter().find(|part| part.name() == name).ok_or("there is no such part"))
 }
 
-impl Part {
-    const ALL: [Part; 6] =
-        [Part::Graph, Part::Mixed, Part::Signals, Part::Copies, Part::Timings, Part::Examples];
-
-    fn name(self) -> &'static str {
-        match self {
-            Part::Examples => "examples",
-            Part::Graph => "graph",
-            Part::Mixed => "mixed",
-            Part::Timings => "timings",
-            Part::Signals => "signals",
-            Part::Copies => "copies",
-        }
-    }
-
-    /// The part of the remaining time that it may take, so that those behind it have some.
-    fn share(self) -> f64 {
-        match self {
-            Part::Examples => 1.0,
-            Part::Timings => 0.6,
-            Part::Mixed => 0.4,
-            Part::Graph | Part::Signals | Part::Copies => 0.25,
-        }
-    }
-
-    fn check(self, context: &Context<'_>, report: &mut Report) {
-        match self {
-            Part::Examples => examples::check(context, report),
-            Part::Graph => graph::check(context, report),
-            Part::Mixed => mixed::check(context, report),
-            Part::Timings => timings::check(context, report),
-            Part::Signals => signals::check(context, report),
-            Part::Copies => copies::check(context, report),
-        }
-    }
-}
-
-/// How much of everything.
-#[derive(Clone, Copy, Debug)]
-struct Scale {
-    /// Bytes of the largest message of an example.
-    example_bytes: u64,
-    /// Calls of `mixed`, and how many of them are queued at once.
-    mixed: (u32, u32),
-    /// Launches of a graph.
-    launches: u32,
-    /// Bytes of the messages that are timed: the smallest and the largest, each four times the one before.
-    timed_bytes: (u64, u64),
-    /// Batches of each kernel at each size.
-    batches: u32,
-    /// How long a batch should take, and the most calls of one.
-    batch: (Duration, u32),
-    /// Round trips of a signal.
-    round_trips: u64,
-    /// Bytes of a copy.
-    copied_bytes: u64,
-}
-
-impl Scale {
-    const GPUS: Scale = Scale {
-        example_bytes: 2 << 20,
-        mixed: (1000, 50),
-        launches: 10,
-        timed_bytes: (1 << 10, 64 << 20),
-        batches: 9,
-        batch: (Duration::from_millis(3), 200),
-        round_trips: 2000,
-        copied_bytes: 64 << 20,
-    };
-
-    const VIRTUAL: Scale = Scale {
-        example_bytes: 4 << 10,
-        mixed: (50, 10),
-        launches: 10,
-        timed_bytes: (1 << 10, 4 << 10),
-        batches: 3,
-        batch: (Duration::ZERO, 2),
-        round_trips: 20,
-        copied_bytes: 16 << 10,
-    };
-}
-
-/// What a part is carried out with.
-#[derive(Debug)]
-struct Context<'a> {
-    place: Place,
-    /// World sizes, ascending.
-    ranks: &'a [u32],
-    only: &'a [String],
-    scale: Scale,
-    budget: Budget,
-}
-
-impl Context<'_> {
-    fn largest(&self) -> u32 {
-        self.ranks.last().copied().unwrap_or(2)
-    }
-}
-
-/// What times are on virtual GPUs.
-const VIRTUAL_CLOCK: &str = "wall time of virtual GPUs on this CPU, no GPU's";
-/// And on real ones.
-const GPU_CLOCK: &str = "the GPU's own clock";
-
-/// Does it.
+/// Runs the check.
 pub(crate) fn device_check(check: &DeviceCheckArgs, out: &mut Output) -> Result<(), CommandFailure> {
-    let budget = Budget::new(check.budget);
     let mut ranks = check.ranks.clone();
     ranks.sort_unstable();
     ranks.dedup();
-    check.only.iter().try_for_each(|name| examples::built_in(name).map(drop))?;
+    let built_in = |name: &str| source::load(&format!("builtin:{name}"));
+    check.only.iter().try_for_each(|name| built_in(name).map(drop))?;
+    let examples = source::builtin_names().map(built_in).collect::<Result<Vec<_>, _>>()?;
     let file = check.json.iter().map(|path| FileSet::reserve([path.clone()], true)).next().transpose()?;
-    let (places, scale, clock) = match check.world {
-        WorldOption::Cuda => (place::cuda()?, Scale::GPUS, GPU_CLOCK),
-        WorldOption::Virtual => (Place::virtual_ones(), Scale::VIRTUAL, VIRTUAL_CLOCK),
+    let places = match check.world {
+        CheckedWorld::Cuda => Place::of_machine()?,
+        CheckedWorld::Virtual => Place::VIRTUAL.to_vec(),
     };
-    let nvrtc = nvrtc::provide(nvrtc::announce)?;
-    let mut report = Report::new(clock, check.budget);
-    machine::describe(check.world == WorldOption::Virtual, &nvrtc, &mut report, out);
-    for (&place, left) in places.iter().zip((1..=places.len()).rev()) {
-        // Every place has its part of the time.
-        let budget = budget.part(1.0 / left as f64);
-        for part in Part::ALL.into_iter().filter(|part| check.parts.contains(part)) {
-            let context =
-                Context { place, ranks: &ranks, only: &check.only, scale, budget: budget.part(part.share()) };
-            report.begin(part.name(), place);
-            if budget.is_spent() {
-                report.skip("the budget is spent");
-            } else {
-                part.check(&context, &mut report);
-            }
-            report.end(out);
-        }
+    let report = DeviceCheck {
+        places: &places,
+        budget: check.budget,
+        parts: check.parts.as_deref().unwrap_or(&Part::ALL),
+        ranks: &ranks,
+        examples: &examples,
+        only: &check.only,
+        nvrtc: &nvrtc::provide(nvrtc::announce)?,
     }
-    report.print(out);
+    .run(&mut |line| out.line(line));
     for (name, value) in report.fields() {
         out.field(name, value);
     }

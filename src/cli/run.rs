@@ -18,8 +18,8 @@ use explore::Exploration;
 use files::{FileOptions, Files};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::{DType, RedOp};
-use quadrille_runtime::data::Message;
 use quadrille_runtime::{Error, World, nvrtc};
+use quadrille_testing::TestMessage;
 use serde_json::json;
 use table::{Row, Times};
 pub(crate) use world::NoWorld;
@@ -46,7 +46,7 @@ pub(crate) struct RunOptions {
     /// How it is called: with one buffer or two [default: as it is written]
     #[arg(long, value_enum)]
     call: Option<CallOption>,
-    /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
+    /// TestMessage size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
     /// [default: 1MiB, with --race-check 16KiB]
     #[arg(long, value_name = "SIZE")]
     bytes: Option<size::ByteSize>,
@@ -175,7 +175,7 @@ pub(crate) enum RunFailure {
     Memory {
         /// World size.
         ranks: u32,
-        /// Message size.
+        /// TestMessage size.
         bytes: u64,
         /// Bytes needed, about.
         need: u128,
@@ -276,7 +276,7 @@ pub(crate) fn collective(
     }
     let collective = &collective.for_message(bytes);
     collective.verified(&world.domain())?;
-    let message = Message::new(&program, count, dtype);
+    let message = TestMessage::new(&program, count, dtype);
     let (data, outputs) = match files {
         Some(files) => {
             out.field("inputs", files.described());

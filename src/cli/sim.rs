@@ -16,11 +16,12 @@ use crate::cli::{ranks, size, source};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quadrille_compiler::collective::Collective;
-use quadrille_runtime::data::{Comparison, Message, Pattern};
 use quadrille_runtime::{
-    ClockOptions, Error, Explored, Job, ModelCheck, Options as WorldOptions, Run, Stale, Topology, World,
-    explore,
+    ClockOptions, Error, Job, ModelCheck, Options as WorldOptions, Run, Stale, Topology, World,
 };
+use quadrille_testing::among_kernels::run_among_kernels;
+use quadrille_testing::{Comparison, Pattern, TestMessage};
+use quadrille_testing::{Explored, explore};
 use report::SimReport;
 use serde_json::json;
 use std::path::PathBuf;
@@ -36,7 +37,7 @@ pub(crate) struct SimArgs {
     ranks: Option<ranks::WorldSize>,
     #[command(flatten)]
     setting: SettingOptions,
-    /// Message size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
+    /// TestMessage size, as nccl-tests counts it: the larger of one rank's input and output, rounded down to whole elements
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     bytes: size::ByteSize,
     #[command(flatten)]
@@ -82,7 +83,7 @@ pub(crate) fn sim(sim: &SimArgs, out: &mut Output) -> Result<(), CommandFailure>
     enough_memory(ranks, bytes, true)?;
     let collective = &collective.for_message(bytes);
     let schedule = collective.verified(&world.domain())?;
-    let message = Message::new(&program, count, dtype);
+    let message = TestMessage::new(&program, count, dtype);
     let files = sim.trace.as_ref().map(|path| FileSet::reserve([path.clone()], sim.overwrite)).transpose()?;
     out.line(format!("{}, timed as {}", world.describe(), sim.topology));
     provide_nvrtc(&world, out)?;
@@ -116,7 +117,7 @@ pub(crate) fn sim(sim: &SimArgs, out: &mut Output) -> Result<(), CommandFailure>
 /// What is called.
 struct SimCall<'a> {
     job: Job<'a>,
-    message: &'a Message,
+    message: &'a TestMessage,
 }
 
 /// Why an interleaving failed.
@@ -139,7 +140,7 @@ impl SimCall<'_> {
         let progress = Spinner::start(format!("{seeds} interleavings on virtual GPUs"));
         let expected = self.message.reference(self.job.op, self.job.inputs);
         let Explored { right, failed, .. } = explore(world, seed..end, |world: &World| {
-            let batch = world.session()?.run_among_kernels(&[self.job], [0, 0])?;
+            let batch = run_among_kernels(&world.session()?, &[self.job], [0, 0])?;
             let comparison = self.message.compare(&expected, &batch.outputs[0]);
             if comparison.wrong > 0 { Err(SimProblem::Wrong(comparison)) } else { Ok(()) }
         });

@@ -3,10 +3,11 @@
 
 use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
-use quadrille::runtime::data::{self, Message, Pattern};
 use quadrille::runtime::{Call, Window, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
 use quadrille_compiler::program::ids::{Buffer, Rank};
+use quadrille_runtime::units;
+use quadrille_testing::{Pattern, TestMessage};
 
 const RANKS: u32 = 4;
 
@@ -36,7 +37,7 @@ fn shifted(collective: &Collective, dtype: DType) -> Result<(), Failed> {
     // Units of these counts put later units at every alignment.
     for (count, (first, second)) in [1, 37, 1000, 1002, 1004].into_iter().flat_map(|n| SHIFTS.map(|s| (n, s)))
     {
-        let message = Message::new(&collective.program(RANKS)?, count, dtype);
+        let message = TestMessage::new(&collective.program(RANKS)?, count, dtype);
         let inputs = message.inputs(Pattern::OneHot { shift: count as u32 });
         let mut framed = Vec::new();
         for communicator in &communicators {
@@ -72,7 +73,7 @@ struct Framed {
 impl Framed {
     fn new(
         communicator: &Communicator,
-        message: &Message,
+        message: &TestMessage,
         inputs: &[Vec<u8>],
         shifts: [u64; 2],
     ) -> Result<Framed, Failed> {
@@ -91,7 +92,7 @@ impl Framed {
             window.slice(begin + bytes..window.len())?.write(&[CANARY; MARGIN as usize])?;
             let view = window.slice(begin..begin + bytes)?;
             if buffer != Buffer::Output {
-                for (to, from) in data::placement(&shape, rank) {
+                for (to, from) in units::placement(&shape, rank) {
                     let (to, from) = (u64::from(to) * unit, u64::from(from) * unit);
                     let part = &inputs[rank.0 as usize][from as usize..(from + unit) as usize];
                     view.slice(to..to + unit)?.write(part)?;
@@ -107,7 +108,7 @@ impl Framed {
     }
 
     /// What the rank received, if the margins are untouched.
-    fn result(&self, message: &Message) -> Result<Vec<u8>, Failed> {
+    fn result(&self, message: &TestMessage) -> Result<Vec<u8>, Failed> {
         for ((window, view), shift) in self.windows.iter().zip(&self.views).zip(self.shifts) {
             let begin = MARGIN + shift;
             let before = window.slice(0..begin)?.read()?;
@@ -117,7 +118,7 @@ impl Framed {
             }
         }
         let unit = message.count * message.dtype.bytes() as u64;
-        let units = data::result_units(&message.shape, self.rank);
+        let units = units::result_units(&message.shape, self.rank);
         let view = self.views.last().ok_or("no buffer")?;
         Ok(view.slice(u64::from(units.start) * unit..u64::from(units.end) * unit)?.read()?)
     }

@@ -4,10 +4,11 @@
 
 use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
-use quadrille::runtime::data::{self, Message, Pattern};
 use quadrille::runtime::{Call, Cause, Error, Options, Window, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
 use quadrille_compiler::program::ids::{Buffer, Rank};
+use quadrille_runtime::units;
+use quadrille_testing::{Pattern, TestMessage};
 
 const RANKS: u32 = 4;
 const DTYPE: DType = DType::F32;
@@ -57,7 +58,7 @@ fn enqueue(
     let program = collective.program(RANKS)?;
     let chunks = if program.divisible { u64::from(program.shape.chunks) } else { 1 };
     let [count, most] = [count, most].map(|elements| elements.next_multiple_of(chunks));
-    let message = Message::new(&program, count, DTYPE);
+    let message = TestMessage::new(&program, count, DTYPE);
     let (rank, unit) = (communicator.rank(), message.count * DTYPE.bytes() as u64);
     let inputs = message.inputs(Pattern::OneHot { shift: 0 });
     let mut windows = Vec::new();
@@ -66,7 +67,7 @@ fn enqueue(
         let longest = communicator.alloc(u64::from(units) * most * DTYPE.bytes() as u64)?;
         let window = longest.slice(0..u64::from(units) * unit)?;
         if buffer != Buffer::Output {
-            for (to, from) in data::placement(&message.shape, rank) {
+            for (to, from) in units::placement(&message.shape, rank) {
                 let (to, from) = (u64::from(to) * unit, u64::from(from) * unit);
                 let part = &inputs[rank.0 as usize][from as usize..(from + unit) as usize];
                 window.slice(to..to + unit)?.write(part)?;

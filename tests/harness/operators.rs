@@ -3,11 +3,11 @@
 
 use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
-use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc;
 use quadrille::{Collective, DType, RedOp, World};
 use quadrille_compiler::program::dtype::Scalar;
 use quadrille_compiler::program::kind::Kind;
+use quadrille_testing::{Pattern, TestMessage};
 
 const RANKS: u32 = 3;
 
@@ -45,7 +45,7 @@ fn compute(collective: &Collective, dtype: DType, op: RedOp) -> Result<(), Faile
     world.keep_kernels(kernels());
     let session = world.session()?;
     let count = 210;
-    let message = Message::new(&collective.program(RANKS)?, count, dtype);
+    let message = TestMessage::new(&collective.program(RANKS)?, count, dtype);
     let shifts = (0..RANKS).map(|shift| Pattern::OneHot { shift });
     for pattern in shifts.chain([Pattern::Dense { shift: 1 }]) {
         let inputs = message.inputs_for(op, pattern);

@@ -3,10 +3,10 @@
 
 use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
-use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc;
 use quadrille::runtime::{Job, Session};
 use quadrille::{Collective, DType, RedOp, World};
+use quadrille_testing::{Pattern, TestMessage};
 
 const SIZES: [u32; 4] = [2, 3, 4, 8];
 const COUNTS: [u64; 5] = [0, 1, 7, 1000, 65537];
@@ -36,7 +36,7 @@ fn dtype(number: usize, size: usize) -> DType {
 
 /// A call to make, with its result.
 struct Wanted {
-    message: Message,
+    message: TestMessage,
     inputs: Vec<Vec<u8>>,
 }
 
@@ -48,7 +48,7 @@ impl Wanted {
         dtype: DType,
         shift: u32,
     ) -> Result<Wanted, Failed> {
-        let message = Message::new(&collective.program(ranks)?, count, dtype);
+        let message = TestMessage::new(&collective.program(ranks)?, count, dtype);
         Ok(Wanted { inputs: message.inputs(Pattern::OneHot { shift }), message })
     }
 

@@ -3,9 +3,9 @@
 
 use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
-use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc;
 use quadrille::{Collective, DType, RedOp, World};
+use quadrille_testing::{Pattern, TestMessage};
 
 const RANKS: u32 = 4;
 const COUNTS: [u64; 3] = [0, 7, 1000];
@@ -51,7 +51,7 @@ fn compute(collective: &Collective) -> Result<(), Failed> {
     world.keep_kernels(kernels());
     let session = world.session()?;
     for count in COUNTS {
-        let message = Message::new(&collective.program(RANKS)?, count, DType::Bf16);
+        let message = TestMessage::new(&collective.program(RANKS)?, count, DType::Bf16);
         for shift in 0..RANKS {
             let inputs = message.inputs(Pattern::OneHot { shift });
             let run = session.run(collective, DType::Bf16, RedOp::Sum, &inputs)?;

@@ -5,8 +5,8 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostics};
 use quadrille_compiler::interop::msccl::{self, Runtime};
 use quadrille_compiler::program::dtype::{DType, RedOp};
-use quadrille_runtime::data::Pattern;
 use quadrille_runtime::nvrtc;
+use quadrille_testing::Pattern;
 use std::path::Path;
 
 /// Every collective of the examples and of tests/programs.

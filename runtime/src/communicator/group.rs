@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-/// So many calls of a rank are remembered, whether or not they have ended.
-pub(crate) const REMEMBERED: usize = 64;
+/// The number of started calls of a rank from which on ended ones are looked for and forgotten.
+pub const REMEMBERED: usize = 64;
 
 /// What keeps a group alive.
 pub(crate) struct GroupHandle {

@@ -16,17 +16,16 @@ macro_rules! api {
         /// # Safety
         /// Of each method: what the CUDA driver API asks of its callers.
         #[expect(clippy::too_many_arguments, reason = "the driver's functions have as many")]
-        pub(crate) trait Api: Send + Sync {
+        pub trait Api: Send + Sync {
             /// The functions that this driver has not.
             fn missing(&self) -> Vec<&'static str>;
-            $(unsafe fn $name(&self, $($arg: $ty),*) -> CUresult;)*
+            $(#[doc = concat!("`", $symbol, "`")] unsafe fn $name(&self, $($arg: $ty),*) -> CUresult;)*
         }
 
         /// The functions' names in the library.
         #[expect(non_upper_case_globals, reason = "they are called as the methods are")]
-        #[allow(dead_code, reason = "those of functions that free are named by the fake driver only")]
-        pub(crate) mod symbol {
-            $(pub(crate) const $name: &str = $symbol;)*
+        pub mod symbol {
+            $(#[doc = concat!("`", $symbol, "`")] pub const $name: &str = $symbol;)*
         }
 
         /// The functions of the libcuda of this process. One that an old driver lacks gives `CUDA_ERROR_NOT_FOUND`.

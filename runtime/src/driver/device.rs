@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// A GPU that is there.
 #[derive(Clone, Debug)]
-pub(crate) struct Device {
+pub struct Device {
     pub(super) driver: Driver,
     pub(super) raw: CUdevice,
     ordinal: u32,
@@ -25,7 +25,11 @@ pub(crate) struct Device {
 impl Device {
     /// # Errors
     /// [`CudaError::NoSuchGpu`].
-    pub(crate) fn new(driver: &Driver, ordinal: u32) -> Result<Device, CudaError> {
+    /// The device with that number.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`] where the driver does not give it.
+    pub fn new(driver: &Driver, ordinal: u32) -> Result<Device, CudaError> {
         let present = driver.devices()?;
         if ordinal >= present {
             return Err(CudaError::NoSuchGpu { device: ordinal, present });
@@ -119,7 +123,7 @@ impl Device {
 
 /// A device's primary context, which lives at least as long as this.
 #[derive(Debug)]
-pub(crate) struct Context {
+pub struct Context {
     pub(super) device: Device,
     pub(super) raw: CUcontext,
 }
@@ -130,7 +134,11 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    pub(crate) fn new(device: &Device) -> Result<Arc<Context>, CudaError> {
+    /// Makes sure that the device has its primary context.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`] where the driver does not make it.
+    pub fn new(device: &Device) -> Result<Arc<Context>, CudaError> {
         let mut raw = ptr::null_mut();
         // SAFETY: writes one handle, which is released once, on drop.
         let code = unsafe { device.driver.api.ctx_retain(&mut raw, device.raw) };
@@ -138,7 +146,8 @@ impl Context {
         Ok(Arc::new(Context { device: device.clone(), raw }))
     }
 
-    pub(crate) fn raw(&self) -> CUcontext {
+    /// The driver's handle.
+    pub fn raw(&self) -> CUcontext {
         self.raw
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A stream: ours, or the caller's for the time of a call.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
     context: Arc<Context>,
     pub(super) raw: CUstream,
     ours: bool,
@@ -23,13 +23,17 @@ pub(crate) struct Stream {
 unsafe impl Send for Stream {}
 
 // SAFETY: a graph that is ready to be launched may be launched by any thread, one at a time.
-unsafe impl Send for Graph {}
+unsafe impl Send for DriverGraph {}
 
 /// `CU_STREAM_NON_BLOCKING`: it does not wait for the default stream.
 const NON_BLOCKING: u32 = 1;
 
 impl Stream {
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Stream, CudaError> {
+    /// A stream of its own that waits for no other.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`] where the driver does not make it.
+    pub fn new(context: &Arc<Context>) -> Result<Stream, CudaError> {
         let _current = context.enter()?;
         let mut raw = ptr::null_mut();
         // SAFETY: writes one handle, which is destroyed once, on drop.
@@ -48,7 +52,8 @@ impl Stream {
         Stream { context: context.clone(), raw, ours: false }
     }
 
-    pub(crate) fn raw(&self) -> CUstream {
+    /// The driver's handle.
+    pub fn raw(&self) -> CUstream {
         self.raw
     }
 
@@ -68,7 +73,7 @@ impl Stream {
     }
 
     /// Whether what is put on it goes into a graph instead of running.
-    pub(crate) fn is_captured(&self) -> Result<bool, CudaError> {
+    pub fn is_captured(&self) -> Result<bool, CudaError> {
         let _current = self.context.enter()?;
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: writes one value.
@@ -121,7 +126,7 @@ impl Stream {
     }
 
     /// Waits until all that was put on it is done.
-    pub(crate) fn synchronize(&self) -> Result<(), CudaError> {
+    pub fn synchronize(&self) -> Result<(), CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: the stream is alive.
         let code = unsafe { self.context.device.driver.api.stream_synchronize(self.raw) };
@@ -148,7 +153,7 @@ impl Stream {
     }
 
     /// Begins to capture into a graph.
-    pub(crate) fn begin_capture(&self) -> Result<(), CudaError> {
+    pub fn begin_capture(&self) -> Result<(), CudaError> {
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is alive.
         let code = unsafe { self.context.device.driver.api.stream_begin_capture(self.raw, mode) };
@@ -156,7 +161,7 @@ impl Stream {
     }
 
     /// What was captured, ready to be launched.
-    pub(crate) fn end_capture(&self) -> Result<Graph, CudaError> {
+    pub fn end_capture(&self) -> Result<DriverGraph, CudaError> {
         // Others may still be captured while this is instantiated.
         let _current = self.context.enter()?;
         let api = &self.context.device.driver.api;
@@ -170,7 +175,7 @@ impl Stream {
         // SAFETY: the graph is alive and not used after this; what was instantiated does not need it.
         let _ = unsafe { api.graph_destroy(graph) };
         check(symbol::graph_instantiate, code, doing)?;
-        Ok(Graph { context: self.context.clone(), raw })
+        Ok(DriverGraph { context: self.context.clone(), raw })
     }
 }
 
@@ -186,13 +191,17 @@ impl Drop for Stream {
 
 /// A captured stream that can be launched again and again.
 #[derive(Debug)]
-pub(crate) struct Graph {
+pub struct DriverGraph {
     context: Arc<Context>,
     raw: CUgraphExec,
 }
 
-impl Graph {
-    pub(crate) fn launch(&self, stream: &Stream) -> Result<(), CudaError> {
+impl DriverGraph {
+    /// Launches it on a stream.
+    ///
+    /// # Errors
+    /// [`CudaError::Call`] where the driver does not launch it.
+    pub fn launch(&self, stream: &Stream) -> Result<(), CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: both are alive.
         let code = unsafe { self.context.device.driver.api.graph_launch(self.raw, stream.raw) };
@@ -200,7 +209,7 @@ impl Graph {
     }
 }
 
-impl Drop for Graph {
+impl Drop for DriverGraph {
     fn drop(&mut self) {
         let _current = self.context.enter();
         // SAFETY: it is ours; a launch that still runs goes on.

@@ -1,9 +1,9 @@
 //! From what kernels and virtual GPUs have left behind to a [`Cause`].
 
 use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
-use crate::chain::LOCAL_COPY;
 use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
 use crate::flight::Batch;
+use crate::internals::LOCAL_COPY;
 use crate::kernel::Loaded;
 use crate::launch::{Queued, Signature};
 use crate::world::owner;
@@ -144,7 +144,7 @@ impl Context<'_> {
     /// The buffer that an access was meant for: the nearest allocation's, by the calls of its rank.
     fn target(&self, near: &Near) -> Option<Target> {
         let (rank, label) = owner(near);
-        // What users call says more of a buffer than what surrounds the calls.
+        // A collective's call says more of a buffer than the kernels around it.
         let users = |local| self.calls(rank).filter(move |call| (*call.program.name == *LOCAL_COPY) == local);
         users(false).chain(users(true)).find_map(|call| {
             let shape = &call.program.shape;

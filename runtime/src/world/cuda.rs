@@ -10,6 +10,7 @@ use super::{Kind, LEAVING, MOST_BLOCKS, MOST_RANKS, Options, World};
 use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
 use crate::nvrtc::Arch;
+pub use code::lowered;
 use cudarc::driver::sys::CUdevice_attribute;
 use gpus::CudaGpus;
 pub use gpus::Measured;

@@ -5,8 +5,8 @@ use crate::cli::progress::Spinner;
 use crate::cli::tensors::bound::{self, Judgement};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::RedOp;
-use quadrille_runtime::data::{Comparison, Message, Pattern};
 use quadrille_runtime::{LoadTimes, Session};
+use quadrille_testing::{Comparison, Pattern, TestMessage};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) enum Data {
 #[derive(Debug)]
 pub(crate) struct Calls<'a> {
     pub(crate) collective: &'a Collective,
-    pub(crate) message: Message,
+    pub(crate) message: TestMessage,
     pub(crate) op: RedOp,
     /// How many; at least 1.
     pub(crate) total: u32,

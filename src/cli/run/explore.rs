@@ -6,8 +6,10 @@ use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
 use crate::cli::progress::Spinner;
 use clap::{Args, ValueEnum};
-use quadrille_runtime::data::{Comparison, Message};
-use quadrille_runtime::{Error, Explored, Job, LoadTimes, Policy, World, explore};
+use quadrille_runtime::{Error, Job, LoadTimes, Policy, World};
+use quadrille_testing::among_kernels::run_among_kernels;
+use quadrille_testing::{Comparison, TestMessage};
+use quadrille_testing::{Explored, explore};
 use serde::Serialize;
 
 /// Interleavings and how they are drawn.
@@ -110,7 +112,7 @@ pub(super) fn run(
     let expected: Vec<_> = inputs.iter().map(|inputs| message.reference(op, inputs)).collect();
     let explored = explore(world, seed..end, |world: &World| {
         let jobs: Vec<Job<'_>> = inputs.iter().map(|inputs| Job { collective, dtype, op, inputs }).collect();
-        let batch = world.session()?.run_among_kernels(&jobs, [0, 0])?;
+        let batch = run_among_kernels(&world.session()?, &jobs, [0, 0])?;
         first_wrong(message, &expected, &batch.outputs).map_or(Ok(()), Err)
     });
     drop(progress);
@@ -144,7 +146,11 @@ pub(super) fn run(
 }
 
 /// What is wrong in the first call, counted from 1, whose result is not the reference.
-fn first_wrong(message: &Message, expected: &[Vec<Vec<u8>>], outputs: &[Vec<Vec<u8>>]) -> Option<Problem> {
+fn first_wrong(
+    message: &TestMessage,
+    expected: &[Vec<Vec<u8>>],
+    outputs: &[Vec<Vec<u8>>],
+) -> Option<Problem> {
     let mut calls = (1..).zip(expected.iter().zip(outputs));
     calls.find_map(|(call, (expected, outputs))| {
         let comparison = message.compare(expected, outputs);
@@ -175,12 +181,12 @@ mod tests {
     use super::*;
     use quadrille_compiler::program::dtype::{DType, RedOp};
     use quadrille_compiler::program::kind::{Kind, Shape};
-    use quadrille_runtime::data::Pattern;
+    use quadrille_testing::Pattern;
 
     #[test]
     fn the_result_of_every_call_counts() {
         let shape = Shape::new(Kind::AllReduce, 2, 1);
-        let message = Message { shape, contract: None, divisible: false, count: 5, dtype: DType::I32 };
+        let message = TestMessage { shape, contract: None, divisible: false, count: 5, dtype: DType::I32 };
         let reference = |shift| message.reference(RedOp::Sum, &message.inputs(Pattern::OneHot { shift }));
         let expected: Vec<_> = (0..3).map(reference).collect();
         assert!(first_wrong(&message, &expected, &expected).is_none());

@@ -7,7 +7,7 @@ use clap::Args;
 use quadrille_compiler::program::Program;
 use quadrille_compiler::program::dtype::DType;
 use quadrille_compiler::program::ids::Rank;
-use quadrille_runtime::data;
+use quadrille_runtime::units;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -230,12 +230,12 @@ impl Files {
         };
         let shape = &program.shape;
         let all = || (0..shape.ranks).map(Rank);
-        let senders: Vec<_> = all().filter(|&rank| data::input_units(shape, rank) > 0).collect();
+        let senders: Vec<_> = all().filter(|&rank| units::input_units(shape, rank) > 0).collect();
         let inputs = open(&senders, &input.files(&senders, "--input")?, options.tensor.as_deref())?;
         let mut problems = Vec::new();
         let mut message = None;
         for (rank, file) in &inputs {
-            let units = data::input_units(shape, *rank);
+            let units = units::input_units(shape, *rank);
             let (dtype, elements) = (file.info.dtype, file.info.elements());
             let mut add = |why| problems.push(InputProblem { rank: *rank, path: file.path.clone(), why });
             let &mut (first, other, count) =
@@ -258,8 +258,8 @@ impl Files {
             return Err(FilesError::Uneven { name, chunks, count }.into());
         }
         let receivers: Vec<_> = all()
-            .map(|rank| (rank, u64::from(data::output_units(shape, rank)) * count))
-            .filter(|&(rank, _)| data::output_units(shape, rank) > 0)
+            .map(|rank| (rank, u64::from(units::output_units(shape, rank)) * count))
+            .filter(|&(rank, _)| units::output_units(shape, rank) > 0)
             .collect();
         let mut outputs = None;
         if let Some(output) = &options.output {

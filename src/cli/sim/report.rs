@@ -9,8 +9,8 @@ use quadrille_compiler::program::Program;
 use quadrille_compiler::program::dtype::RedOp;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::Schedule;
-use quadrille_runtime::data::Message;
 use quadrille_runtime::{AccessKind, Accesses, Bandwidth, ClassCount, InstructionClass, Statistics, Waits};
+use quadrille_testing::TestMessage;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl SimReport {
     pub(super) fn new(
         collective: &Collective,
         (program, schedule): (&Program, &Schedule),
-        message: &Message,
+        message: &TestMessage,
         op: RedOp,
         topology: &str,
         statistics: &Statistics,

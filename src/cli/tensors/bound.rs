@@ -15,7 +15,7 @@
 use quadrille_compiler::program::dtype::{DType, ElementClass, RedOp, Scalar};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::program::kind::{Contribution, Expected};
-use quadrille_runtime::data::{Message, decode};
+use quadrille_testing::data::{TestMessage, decode};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -273,7 +273,7 @@ type BoundChunk = (Rank, u32);
 
 /// Judges what ranks received. `inputs` and `outputs` are of each rank, as long as the message says. What may hold
 /// anything is passed over.
-pub(crate) fn judge(message: &Message, op: RedOp, inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> Judgement {
+pub(crate) fn judge(message: &TestMessage, op: RedOp, inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> Judgement {
     let reference = message.reference(op, inputs);
     let message = &message.coarsest();
     let ordered = !message.dtype.is_float() || matches!(op, RedOp::Min | RedOp::Max);
@@ -303,7 +303,7 @@ pub(crate) fn judge(message: &Message, op: RedOp, inputs: &[Vec<u8>], outputs: &
 }
 
 /// The bytes of a chunk; fewer where the buffer is too short.
-fn part<'a>(message: &Message, buffers: &'a [Vec<u8>], rank: Rank, chunk: u32) -> &'a [u8] {
+fn part<'a>(message: &TestMessage, buffers: &'a [Vec<u8>], rank: Rank, chunk: u32) -> &'a [u8] {
     let buffer = buffers.get(rank.0 as usize).map_or(&[][..], Vec::as_slice);
     let range = message.chunk_bytes(chunk);
     &buffer[range.start.min(buffer.len())..range.end.min(buffer.len())]
@@ -311,7 +311,7 @@ fn part<'a>(message: &Message, buffers: &'a [Vec<u8>], rank: Rank, chunk: u32) -
 
 /// Compares with the reference: bits, but of a combined floating-point value the number.
 fn exactly(
-    message: &Message,
+    message: &TestMessage,
     reference: &[Vec<u8>],
     outputs: &[Vec<u8>],
     (rank, chunk): BoundChunk,
@@ -350,7 +350,7 @@ fn exactly(
 }
 
 fn rounded(
-    message: &Message,
+    message: &TestMessage,
     op: RedOp,
     inputs: &[Vec<u8>],
     outputs: &[Vec<u8>],

@@ -6,10 +6,10 @@ mod order;
 
 use crate::{Case, Judge};
 use libtest_mimic::Failed;
-use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::{Call, ModelCheck, Options, Window, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
+use quadrille_testing::{Pattern, TestMessage};
 
 /// The cases, by row.
 pub(crate) fn cases() -> Vec<Case> {
@@ -118,7 +118,7 @@ fn checked(ranks: u32, seed: u64, widths: Widths) -> Result<World, Failed> {
 
 /// A call that is queued on all ranks of a group, one buffer a rank.
 struct Queued {
-    message: Message,
+    message: TestMessage,
     inputs: Vec<Vec<u8>>,
     windows: Vec<Window>,
 }
@@ -131,7 +131,7 @@ impl Queued {
         count: u64,
         shift: u32,
     ) -> Result<Queued, Failed> {
-        let message = Message::new(&collective.program(group.len() as u32)?, count, DType::F32);
+        let message = TestMessage::new(&collective.program(group.len() as u32)?, count, DType::F32);
         let inputs = message.inputs(Pattern::OneHot { shift });
         let mut windows = Vec::new();
         for (communicator, input) in group.iter().zip(&inputs) {

@@ -4,12 +4,13 @@ use crate::files::kernels;
 use crate::movement;
 use crate::traffic::{self, Traffic};
 use libtest_mimic::Failed;
-use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::nvrtc::{self, Arch};
 use quadrille::runtime::{Job, ModelCheck, Options, Policy};
 use quadrille::{Collective, DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::program::kind::Shape;
+use quadrille_testing::among_kernels::run_among_kernels;
+use quadrille_testing::{Pattern, TestMessage};
 use std::fmt;
 use std::time::Duration;
 
@@ -136,7 +137,7 @@ impl Case {
             let Call { collective, ranks, dtype, .. } = call;
             let program = collective.program(*ranks)?;
             let count = call.count(&program.shape, program.divisible);
-            let message = Message::new(&program, count, *dtype);
+            let message = TestMessage::new(&program, count, *dtype);
             traffic.call(collective, &program, &message)?;
             let inputs = message.inputs(Pattern::OneHot { shift: shift as u32 + self.seed as u32 });
             wanted.push((call, message, inputs));
@@ -150,7 +151,7 @@ impl Case {
                 inputs,
             })
             .collect();
-        let batch = session.run_among_kernels(&jobs, self.call.shifts(self.seed))?;
+        let batch = run_among_kernels(&session, &jobs, self.call.shifts(self.seed))?;
         if batch.outputs.len() != wanted.len() {
             return Err(format!("{} results of {} calls", batch.outputs.len(), wanted.len()).into());
         }

@@ -1,7 +1,6 @@
 //! What calls must move over each directed link, to the byte.
 
 use libtest_mimic::Failed;
-use quadrille::runtime::data::Message;
 use quadrille::{Collective, Domain};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::options::{How, Protocol, Transport};
@@ -9,6 +8,7 @@ use quadrille_compiler::program::Program;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::SLOTS;
 use quadrille_compiler::schedule::{Action, Connection, CounterKind, Fifos, Operand};
+use quadrille_testing::TestMessage;
 use std::collections::HashMap;
 
 /// A signal is a store of one word; so is the name of the call in a FIFO's first message.
@@ -60,7 +60,7 @@ impl Traffic {
         &mut self,
         collective: &Collective,
         program: &Program,
-        message: &Message,
+        message: &TestMessage,
     ) -> Result<(), Failed> {
         reported(collective, program, message)?;
         let schedule = collective.verified(&Domain::full_mesh(program.shape.ranks))?;
@@ -147,7 +147,7 @@ impl Traffic {
 }
 
 /// Where all chunks are whole, the report says what the executing rank of each operation reads and stores elsewhere.
-fn reported(collective: &Collective, program: &Program, message: &Message) -> Result<(), Failed> {
+fn reported(collective: &Collective, program: &Program, message: &TestMessage) -> Result<(), Failed> {
     let ranks = program.shape.ranks;
     let chunk = message.chunk_elements();
     // The report tells what crosses links to the switch, which is not seen here.

@@ -1,9 +1,6 @@
 //! What kernels are compiled to for a GPU and its driver: a cubin where the driver takes it, else PTX that says the oldest
 //! version that has its instructions.
 
-#[cfg(test)]
-mod assembled;
-
 use crate::driver::CudaError;
 use crate::nvrtc::{Arch, Features, Kind, Version};
 
@@ -58,7 +55,7 @@ fn needed(ptx: &str) -> Isa {
 ///
 /// # Errors
 /// [`CudaError::OldForCode`] where the driver is older than that.
-pub(super) fn lowered(ptx: &str, gpu: Arch, driver: Version, nvrtc: Version) -> Result<String, CudaError> {
+pub fn lowered(ptx: &str, gpu: Arch, driver: Version, nvrtc: Version) -> Result<String, CudaError> {
     let (major, minor) = needed(ptx);
     let isa = format!("{major}.{minor}");
     if newest(driver) < (major, minor) {

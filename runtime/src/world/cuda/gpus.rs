@@ -5,7 +5,8 @@ use super::flights::{Flight, flight};
 use super::heap::Heap;
 use crate::communicator::FIFOS;
 use crate::driver::{
-    Context, CudaError, Device, Driver, Event, Function, Graph, Module, Multicast, Pinned, Shape, Stream,
+    Context, CudaError, Device, Driver, DriverGraph, Event, Function, Module, Multicast, Pinned, Shape,
+    Stream,
 };
 use crate::error::{CallProblem, Error};
 use crate::kernel::{Binary, Loaded};
@@ -31,7 +32,7 @@ const STATUS_WORDS: usize = 16;
 pub(crate) struct CudaGpus {
     flights: BTreeMap<(u64, u32), Flight>,
     /// Of each rank's own stream.
-    graphs: BTreeMap<u64, Vec<Graph>>,
+    graphs: BTreeMap<u64, Vec<DriverGraph>>,
     next_graph: u64,
     multicasts: Vec<Multicast>,
     heap: Heap,
@@ -435,7 +436,8 @@ impl Gpus for CudaGpus {
 
     fn end_capture(&mut self) -> Result<u64, Error> {
         // All of them end, whatever becomes of one.
-        let graphs: Vec<Result<Graph, CudaError>> = self.streams.iter().map(Stream::end_capture).collect();
+        let graphs: Vec<Result<DriverGraph, CudaError>> =
+            self.streams.iter().map(Stream::end_capture).collect();
         let graphs = graphs.into_iter().collect::<Result<Vec<_>, _>>()?;
         self.next_graph += 1;
         self.graphs.insert(self.next_graph, graphs);
@@ -445,7 +447,7 @@ impl Gpus for CudaGpus {
     fn replay(&mut self, graph: u64, groups: &[u64]) -> Result<(), Trouble> {
         let CudaGpus { flights, graphs, streams, contexts, .. } = self;
         let Some(graphs) = graphs.get(&graph) else { return Ok(()) };
-        let launch = |(rank, graph): (usize, &Graph)| -> Result<(), CudaError> {
+        let launch = |(rank, graph): (usize, &DriverGraph)| -> Result<(), CudaError> {
             let stream = &streams[rank];
             for &group in groups {
                 flight(flights, (group, rank as u32), &contexts[rank])?.begin(stream, true)?;

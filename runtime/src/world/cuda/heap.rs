@@ -12,12 +12,19 @@ use std::sync::Arc;
 pub(super) struct Heap {
     /// What begins at an address.
     mapped: BTreeMap<u64, Mapping>,
-    /// Free places of each rank's part: where they begin, and their bytes.
-    free: BTreeMap<u64, u64>,
+    places: FreePlaces,
     devices: Vec<Device>,
-    granularity: u64,
     stride: u64,
     range: Arc<Range>,
+}
+
+/// The free places of each rank's part.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct FreePlaces {
+    /// The bytes of each, by its begin.
+    rooms: BTreeMap<u64, u64>,
+    /// Every place begins at a multiple of this.
+    granularity: u64,
 }
 
 impl Heap {
@@ -36,39 +43,18 @@ impl Heap {
         let sharing = u64::from(ranks).div_ceil(devices.len().max(1) as u64);
         let stride = (memory / sharing).max(granularity).next_power_of_two();
         let range = Arc::new(Range::new(driver, u64::from(ranks) * stride, granularity)?);
-        let free = BTreeMap::from([(0, stride)]);
-        Ok(Heap { mapped: BTreeMap::new(), free, devices, granularity, stride, range })
+        let places = FreePlaces { rooms: BTreeMap::from([(0, stride)]), granularity };
+        Ok(Heap { mapped: BTreeMap::new(), places, devices, stride, range })
     }
 
-    /// The bytes that so many take; `None` where that is more than there can be.
-    fn rounded(&self, bytes: u64) -> Option<u64> {
-        bytes.max(1).checked_next_multiple_of(self.granularity)
-    }
-
-    /// A place of `bytes` bytes: the first that is large enough.
+    /// Reserves the first place that has room for `bytes` bytes.
     pub(super) fn reserve(&mut self, bytes: u64) -> Option<Place> {
-        let need = self.rounded(bytes)?;
-        let (&begin, &room) = self.free.iter().find(|&(_, &room)| room >= need)?;
-        self.free.remove(&begin);
-        if room > need {
-            self.free.insert(begin + need, room - need);
-        }
-        Some(Place(begin))
+        self.places.reserve(bytes)
     }
 
-    /// Gives a place back, and joins it with what is free around it.
-    pub(super) fn release(&mut self, Place(mut begin): Place, bytes: u64) {
-        let Some(mut room) = self.rounded(bytes) else { return };
-        if let Some(after) = self.free.remove(&(begin + room)) {
-            room += after;
-        }
-        if let Some((&before, &size)) = self.free.range(..begin).next_back()
-            && before + size == begin
-        {
-            self.free.remove(&before);
-            (begin, room) = (before, room + size);
-        }
-        self.free.insert(begin, room);
+    /// Gives a place back.
+    pub(super) fn release(&mut self, place: Place, bytes: u64) {
+        self.places.release(place, bytes);
     }
 
     /// Makes a rank's memory at a place, on the device of the context.
@@ -79,7 +65,7 @@ impl Heap {
         bytes: u64,
         label: &str,
     ) -> Result<u64, CudaError> {
-        let memory = Arc::new(Physical::new(context, self.rounded(bytes).unwrap_or(u64::MAX), label)?);
+        let memory = Arc::new(Physical::new(context, self.places.rounded(bytes).unwrap_or(u64::MAX), label)?);
         let address = self.range.base() + u64::from(rank.0) * self.stride + place;
         let mapping = Mapping::new(&self.range, address, &memory, &self.devices)?;
         self.mapped.insert(address, mapping);
@@ -107,29 +93,59 @@ impl Heap {
     }
 }
 
+impl FreePlaces {
+    /// The bytes that a place of `bytes` bytes takes; `None` where that is more than there can be.
+    fn rounded(&self, bytes: u64) -> Option<u64> {
+        bytes.max(1).checked_next_multiple_of(self.granularity)
+    }
+
+    /// Takes the first place that has room for `bytes` bytes.
+    fn reserve(&mut self, bytes: u64) -> Option<Place> {
+        let need = self.rounded(bytes)?;
+        let (&begin, &room) = self.rooms.iter().find(|&(_, &room)| room >= need)?;
+        self.rooms.remove(&begin);
+        if room > need {
+            self.rooms.insert(begin + need, room - need);
+        }
+        Some(Place(begin))
+    }
+
+    /// Gives a place back, and joins it with free neighbours.
+    fn release(&mut self, Place(mut begin): Place, bytes: u64) {
+        let Some(mut room) = self.rounded(bytes) else { return };
+        if let Some(after) = self.rooms.remove(&(begin + room)) {
+            room += after;
+        }
+        if let Some((&before, &size)) = self.rooms.range(..begin).next_back()
+            && before + size == begin
+        {
+            self.rooms.remove(&before);
+            (begin, room) = (before, room + size);
+        }
+        self.rooms.insert(begin, room);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::fake::Fake;
 
     #[test]
     fn places_are_used_again_and_joined() {
-        let fake = Fake::new(1);
-        let driver = fake.driver();
-        let device = Device::new(&driver, 0).unwrap();
-        let mut heap = Heap::new(&driver, vec![device], 2).unwrap();
-        let (grain, all) = (heap.granularity, heap.free.clone());
-        let places: Vec<Place> = (0..4).map(|_| heap.reserve(grain + 1).unwrap()).collect();
+        let (grain, stride) = (4096, 1 << 20);
+        let mut free = FreePlaces { rooms: BTreeMap::from([(0, stride)]), granularity: grain };
+        let all = free.clone();
+        let places: Vec<Place> = (0..4).map(|_| free.reserve(grain + 1).unwrap()).collect();
         assert_eq!(places.iter().map(|place| place.0).collect::<Vec<_>>(), [0, 2, 4, 6].map(|n| n * grain));
         // Out of order, so that both neighbours are joined.
         for at in [1, 3, 2] {
-            heap.release(places[at], grain + 1);
+            free.release(places[at], grain + 1);
         }
-        assert_eq!(heap.reserve(3 * grain).unwrap(), Place(2 * grain));
-        heap.release(Place(2 * grain), 3 * grain);
-        heap.release(places[0], grain + 1);
-        assert_eq!(heap.free, all);
-        assert_eq!(heap.reserve(heap.stride + 1), None);
-        assert_eq!(heap.reserve(u64::MAX), None);
+        assert_eq!(free.reserve(3 * grain).unwrap(), Place(2 * grain));
+        free.release(Place(2 * grain), 3 * grain);
+        free.release(places[0], grain + 1);
+        assert_eq!(free, all);
+        assert_eq!(free.reserve(stride + 1), None);
+        assert_eq!(free.reserve(u64::MAX), None);
     }
 }

@@ -109,9 +109,9 @@ fn numbers_that_underflow_are_within_half_of_the_smallest() {
     assert!(allowed.admits(tiny) && allowed.admits(2.0 * tiny) && !allowed.admits(3.0 * tiny));
 }
 
-fn message(kind: Kind, count: u64) -> Message {
+fn message(kind: Kind, count: u64) -> TestMessage {
     let shape = Shape::new(kind, 2, 2);
-    Message { shape, contract: None, divisible: false, count, dtype: DType::F32 }
+    TestMessage { shape, contract: None, divisible: false, count, dtype: DType::F32 }
 }
 
 fn bytes(lists: &[&[f32]]) -> Vec<Vec<u8>> {
@@ -191,7 +191,7 @@ fn other_operators_are_judged_by_their_own_arithmetic() {
 
 #[test]
 fn integers_and_extremes_are_exact() {
-    let message = |dtype| Message { dtype, ..message(Kind::AllReduce, 2) };
+    let message = |dtype| TestMessage { dtype, ..message(Kind::AllReduce, 2) };
     let integers = |list: &[i32]| list.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
     let inputs = [integers(&[i32::MAX, 1]), integers(&[1, 2])];
     let judge = |outputs: &[Vec<u8>]| super::judge(&message(DType::I32), RedOp::Sum, &inputs, outputs);

@@ -2,10 +2,11 @@
 
 use super::{ONE_SHOT, Queued, RING, TWO_SHOTS, checked, collective};
 use libtest_mimic::Failed;
-use quadrille::runtime::data::{Message, Pattern};
 use quadrille::runtime::{Call, CallProblem, Cause, Error, Job};
 use quadrille::{Communicator, DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
+use quadrille_testing::among_kernels::run_among_kernels;
+use quadrille_testing::{Pattern, TestMessage};
 
 const SEEDS: u64 = 12;
 
@@ -68,11 +69,11 @@ pub(super) fn programs_in_turn() -> Result<String, Failed> {
         let session = checked(3, seed, Widths { counter_bits: 5, ..Widths::SMALL })?.session()?;
         let mut messages = Vec::new();
         for (call, program) in (0..15).zip(programs.iter().cycle()) {
-            let message = Message::new(&program.program(3)?, [50, 7][call % 2], DType::F32);
+            let message = TestMessage::new(&program.program(3)?, [50, 7][call % 2], DType::F32);
             let inputs = message.inputs(Pattern::OneHot { shift: call as u32 });
             messages.push((program, message, inputs));
         }
-        let job = |(collective, _, inputs): &(_, Message, Vec<Vec<u8>>)| -> (_, Vec<Vec<u8>>) {
+        let job = |(collective, _, inputs): &(_, TestMessage, Vec<Vec<u8>>)| -> (_, Vec<Vec<u8>>) {
             (*collective, inputs.clone())
         };
         let owned: Vec<_> = messages.iter().map(job).collect();
@@ -80,7 +81,7 @@ pub(super) fn programs_in_turn() -> Result<String, Failed> {
             .iter()
             .map(|(collective, inputs)| Job { collective, dtype: DType::F32, op: RedOp::Sum, inputs })
             .collect();
-        let batch = session.run_among_kernels(&jobs, [0, 0])?;
+        let batch = run_among_kernels(&session, &jobs, [0, 0])?;
         for ((_, message, inputs), outputs) in messages.iter().zip(&batch.outputs) {
             let found = message.compare(&message.reference(RedOp::Sum, inputs), outputs);
             if found.wrong > 0 {

@@ -3,9 +3,9 @@
 use super::{BROADCAST, RING, checked, collective};
 use libtest_mimic::Failed;
 use quadrille::runtime::Job;
-use quadrille::runtime::data::{Message, Pattern};
 use quadrille::{DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
+use quadrille_testing::{Pattern, TestMessage};
 
 pub(super) fn every_pattern() -> Result<String, Failed> {
     let halves: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
@@ -50,15 +50,15 @@ pub(super) fn large_and_small() -> Result<String, Failed> {
         for seed in 0..3 {
             let session = checked(2, seed, Widths { counter_bits: 5, ..Widths::SMALL })?.session()?;
             let program = ring.program(2)?;
-            let messages: Vec<(Message, Vec<Vec<u8>>)> = (0..)
+            let messages: Vec<(TestMessage, Vec<Vec<u8>>)> = (0..)
                 .zip(&counts)
                 .map(|(shift, &count)| {
-                    let message = Message::new(&program, count, DType::F32);
+                    let message = TestMessage::new(&program, count, DType::F32);
                     let inputs = message.inputs(Pattern::OneHot { shift });
                     (message, inputs)
                 })
                 .collect();
-            let job = |(_, inputs): &'_ (Message, Vec<Vec<u8>>)| inputs.clone();
+            let job = |(_, inputs): &'_ (TestMessage, Vec<Vec<u8>>)| inputs.clone();
             let inputs: Vec<_> = messages.iter().map(job).collect();
             let jobs: Vec<Job<'_>> = inputs
                 .iter()
