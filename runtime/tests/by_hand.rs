@@ -14,8 +14,8 @@ use std::time::Duration;
 
 const TWO_SHOT: &str = concat!(
     "#define FLOAT 1\n",
-    include_str!("../../../benches/handwritten/common.cuh"),
-    include_str!("../../../benches/handwritten/two_shot.cu")
+    include_str!("../../benches/handwritten/common.cuh"),
+    include_str!("../../benches/handwritten/two_shot.cu")
 );
 
 const COUNT: u64 = 1003;

@@ -10,9 +10,9 @@ use quadrille_runtime::{
 use quadrille_runtime::{World, nvrtc};
 use quadrille_testing::{Pattern, TestMessage};
 
-const RING: &str = include_str!("../../../examples/ring_all_reduce.rs");
-const ONE_SHOT: &str = include_str!("../../../examples/one_shot_all_reduce.rs");
-const BROADCAST: &str = include_str!("../../../examples/binomial_broadcast.rs");
+const RING: &str = include_str!("../../examples/ring_all_reduce.rs");
+const ONE_SHOT: &str = include_str!("../../examples/one_shot_all_reduce.rs");
+const BROADCAST: &str = include_str!("../../examples/binomial_broadcast.rs");
 
 /// Chunks of different position are summed, which only equally long chunks admit.
 const REVERSED: &str = "
