@@ -61,7 +61,7 @@ fn exact(session: &Session, ranks: u32, collective: &Collective, dtype: DType, a
     let jobs: Vec<Job<'_>> =
         calls.iter().map(|(_, inputs)| Job { collective, dtype, op: RedOp::Sum, inputs }).collect();
     let batch = match among {
-        true => among_kernels::run_among_kernels(&session, &jobs, [0, 1]),
+        true => among_kernels::run_among_kernels(session, &jobs, [0, 1]),
         false => session.run_all(&jobs),
     };
     let name = &collective.name;

@@ -12,14 +12,17 @@ use std::ffi::{c_char, c_void};
 macro_rules! api {
     ($($name:ident = $symbol:literal ($($arg:ident: $ty:ty),*);)*) => {
         /// The driver's functions. Each method is the function whose name [`symbol`] has, with its arguments.
-        ///
-        /// # Safety
-        /// Of each method: what the CUDA driver API asks of its callers.
         #[expect(clippy::too_many_arguments, reason = "the driver's functions have as many")]
         pub trait Api: Send + Sync {
             /// The functions that this driver has not.
             fn missing(&self) -> Vec<&'static str>;
-            $(#[doc = concat!("`", $symbol, "`")] unsafe fn $name(&self, $($arg: $ty),*) -> CUresult;)*
+            $(
+                #[doc = concat!("`", $symbol, "`")]
+                ///
+                /// # Safety
+                /// The caller keeps what the CUDA driver API demands of callers of this function.
+                unsafe fn $name(&self, $($arg: $ty),*) -> CUresult;
+            )*
         }
 
         /// The functions' names in the library.
