@@ -1,10 +1,12 @@
 //! The part of the text that is particular to a kernel: constants, tables, one `__global__`, a branch a class.
 
+use super::code::Code;
+use super::device;
 use super::doubt::Doubt;
-use super::movement::movement;
+use super::movement::Movement;
 use super::tables::{Tables, constant, dispatch};
-use super::terms::{braced, c_protocol, indented, scalings, thread_of};
-use super::{Line, StepsAt, c_name, entry};
+use super::terms::{CName, LinkThread, c_protocol, scalings};
+use super::{Line, StepsAt, entry};
 use crate::kernel::{
     BlockClass, ClassLinks, Kernel, KernelAction, KernelLoop, KernelOperand, KernelStep, LinkEnd, LinkRun,
     StepOrigin,
@@ -13,75 +15,77 @@ use crate::program::Scaling;
 use crate::program::dtype::RedOp;
 use crate::program::ids::BlockId;
 use crate::schedule::CounterKind;
+use std::fmt::Display;
 
-/// The text, whose first line is line `first_line` of the whole, and the lines of its steps.
-pub(super) fn body(kernel: &Kernel, first_line: u32) -> (String, Vec<Line>) {
+/// Writes the text that is particular to the kernel, and returns the lines of its steps.
+pub(super) fn body(kernel: &Kernel, code: &mut Code) -> Vec<Line> {
     let mut tables = Tables::new(kernel);
     // The branches first: they say which tables there are.
-    let branches: Vec<Vec<Part>> =
-        kernel.classes.iter().map(|class| branch(kernel, class, &mut tables)).collect();
-    let mut text = head(kernel);
+    let branches: Vec<Branch> = (0..)
+        .zip(&kernel.classes)
+        .map(|(number, class)| Branch::of(ClassContext { kernel, class, number }, &mut tables))
+        .collect();
+    head(code, kernel);
     let (classes, members) = dispatch(kernel);
     let one_class = classes.iter().all(|&c| c == 0);
     if !one_class {
-        constant(&mut text, "CLASS", &classes);
+        constant(code, "CLASS", &classes);
     }
     if tables.used() {
-        constant(&mut text, "MEMBERS", &members);
-        tables.define(&mut text);
+        constant(code, "MEMBERS", &members);
+        tables.define(code);
     }
-    text.push_str(&format!(
-        "\n}}  // namespace\n\nextern \"C\" __global__ void __launch_bounds__({}, 1)\n{}(const __grid_constant__ \
-         quadrille::Params<{}> p) {{\n  using namespace {};\n",
-        kernel.threads,
-        entry(kernel),
-        kernel.shape.ranks,
-        namespace(kernel),
-    ));
-    let most_links = kernel.classes.iter().map(BlockClass::link_count).max().unwrap_or(0).max(1);
-    text.push_str(&format!("  __shared__ Link links[{most_links}];\n"));
-    let who = match (kernel.one_launch, kernel.instances) {
-        (false, _) => "alone",
-        (true, 1) => "among<GRID>",
-        (true, _) => "among<GRID * INSTANCES>",
-    };
-    text.push_str(&format!("  [[maybe_unused]] const Self self = {who}(p);\n"));
-    text.push_str(match kernel.instances {
-        1 => "  [[maybe_unused]] const u32 RANK = self.rank, BLOCK = self.block;\n",
-        _ => "  [[maybe_unused]] const u32 RANK = self.rank, BLOCK = self.block % GRID, INSTANCE = self.block / GRID;\n",
-    });
-    text.push_str(match (kernel.tile, kernel.instances) {
-        (_, 2..) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES, INSTANCES> chunks(p.count, INSTANCE);\n",
-        (Some(_), _) => "  const Chunks<T, CHUNKS, EQUAL, TILE_BYTES> chunks(p.count);\n",
-        (None, _) => "  const Chunks<T, CHUNKS, EQUAL> chunks(p.count);\n",
-    });
-    if tables.used() {
-        text.push_str("  const u32 MEMBER = MEMBERS[RANK * GRID + BLOCK];\n");
-    }
-    if !one_class {
-        text.push_str("  switch (CLASS[RANK * GRID + BLOCK]) {\n");
-    }
-    let indent = if one_class { "  " } else { "      " };
+    writeln!(code, "\n}}  // namespace\n");
+    writeln!(code, "extern \"C\" __global__ void __launch_bounds__({}, 1)", kernel.threads);
+    let function =
+        format!("{}(const __grid_constant__ quadrille::Params<{}> p)", entry(kernel), kernel.shape.ranks);
     let mut lines = Vec::new();
-    for (i, (branch, class)) in branches.iter().zip(&kernel.classes).enumerate() {
-        if !one_class {
-            text.push_str(&format!("    case {i}: {{\n"));
+    code.block(&function, |code| {
+        prologue(code, kernel);
+        if tables.used() {
+            writeln!(code, "const u32 MEMBER = MEMBERS[RANK * GRID + BLOCK];");
         }
-        text.push_str(&format!("{indent}// {}\n", blocks_of(class)));
-        let mut at = first_line + text.lines().count() as u32;
-        for Part { steps, what, code } in branch {
-            let steps = steps.map(|steps| StepsAt { class: i as u32, ..steps });
-            lines.push(Line { line: at, what: what.clone(), steps });
-            for line in code.lines() {
-                at += 1;
-                text.push_str(&format!("{indent}{line}\n"));
+        if one_class {
+            branches
+                .iter()
+                .zip(&kernel.classes)
+                .for_each(|(branch, class)| branch.write(code, class, &mut lines));
+            return;
+        }
+        code.block("switch (CLASS[RANK * GRID + BLOCK])", |code| {
+            for (i, (branch, class)) in branches.iter().zip(&kernel.classes).enumerate() {
+                code.block(&format!("case {i}:"), |code| {
+                    branch.write(code, class, &mut lines);
+                    writeln!(code, "break;");
+                });
             }
-        }
-        lines.push(Line { line: at, what: String::new(), steps: None });
-        text.push_str(if one_class { "" } else { "      break;\n    }\n" });
-    }
-    text.push_str(if one_class { "}\n" } else { "  }\n}\n" });
-    (text, lines)
+        });
+    });
+    lines
+}
+
+/// Writes what all blocks begin with.
+fn prologue(code: &mut Code, kernel: &Kernel) {
+    writeln!(code, "using namespace {};", CName(&kernel.name));
+    let most_links = kernel.classes.iter().map(BlockClass::link_count).max().unwrap_or(0).max(1);
+    writeln!(code, "__shared__ Link links[{most_links}];");
+    let who = match (kernel.one_launch, kernel.instances) {
+        (false, _) => device::ALONE.call([], [&"p"]),
+        (true, 1) => device::AMONG.call([&"GRID"], [&"p"]),
+        (true, _) => device::AMONG.call([&"GRID * INSTANCES"], [&"p"]),
+    };
+    writeln!(code, "[[maybe_unused]] const Self self = {who};");
+    let block = match kernel.instances {
+        1 => "self.block",
+        _ => "self.block % GRID, INSTANCE = self.block / GRID",
+    };
+    writeln!(code, "[[maybe_unused]] const u32 RANK = self.rank, BLOCK = {block};");
+    let (parameters, instance) = match (kernel.tile, kernel.instances) {
+        (_, 2..) => (", TILE_BYTES, INSTANCES", ", INSTANCE"),
+        (Some(_), _) => (", TILE_BYTES", ""),
+        (None, _) => ("", ""),
+    };
+    writeln!(code, "const Chunks<T, CHUNKS, EQUAL{parameters}> chunks(p.count{instance});");
 }
 
 /// The blocks of a class; of many the first and the last.
@@ -95,112 +99,158 @@ fn blocks_of(class: &BlockClass) -> String {
     }
 }
 
-fn namespace(kernel: &Kernel) -> String {
-    c_name(&kernel.name)
-}
-
-fn head(kernel: &Kernel) -> String {
-    let grid = kernel.blocks();
-    let element = kernel.dtype.name().to_uppercase();
+/// Writes the constants and operators.
+fn head(code: &mut Code, kernel: &Kernel) {
+    let shape = &kernel.shape;
     let op = match kernel.op {
         RedOp::Sum | RedOp::Avg | RedOp::PremulSum(_) => "Sum",
         RedOp::Prod => "Prod",
         RedOp::Min => "Min",
         RedOp::Max => "Max",
     };
-    format!(
-        "// {}: {}; {} {}\nnamespace {} {{\n\nusing namespace quadrille;\n\n\
-         using T = {element};\nusing Op = {op};\n\
-         constexpr u32 RANKS = {};\nconstexpr u32 CHUNKS = {};  // of a unit\nconstexpr bool EQUAL = {};\n\
-         [[maybe_unused]] constexpr u32 GRID = {grid};\nconstexpr u32 THREADS = {};\nusing C = Counters<RANKS, {}>;\n{}{}",
-        kernel.name,
-        kernel.shape,
-        kernel.dtype,
-        kernel.op,
-        namespace(kernel),
-        kernel.shape.ranks,
-        kernel.shape.chunks,
-        kernel.divisible,
-        kernel.threads,
-        kernel.block_cap,
-        tiles(kernel),
-        scaled_operators(kernel),
-    )
-}
-
-/// The constants of tiles and instances, where there are any.
-fn tiles(kernel: &Kernel) -> String {
-    let mut text = kernel.tile.map_or(String::new(), |tile| format!("constexpr u64 TILE_BYTES = {tile};\n"));
-    if kernel.instances > 1 {
-        text.push_str(&format!("constexpr u32 INSTANCES = {};\n", kernel.instances));
+    writeln!(code, "// {}: {shape}; {} {}", kernel.name, kernel.dtype, kernel.op);
+    writeln!(code, "namespace {} {{\n\nusing namespace quadrille;\n", CName(&kernel.name));
+    writeln!(code, "using T = {};\nusing Op = {op};", kernel.dtype.name().to_uppercase());
+    writeln!(code, "constexpr u32 RANKS = {};", shape.ranks);
+    writeln!(code, "constexpr u32 CHUNKS = {};  // of a unit", shape.chunks);
+    writeln!(code, "constexpr bool EQUAL = {};", kernel.divisible);
+    writeln!(code, "[[maybe_unused]] constexpr u32 GRID = {};", kernel.blocks());
+    writeln!(code, "constexpr u32 THREADS = {};", kernel.threads);
+    writeln!(code, "using C = Counters<RANKS, {}>;", kernel.block_cap);
+    if let Some(tile) = kernel.tile {
+        writeln!(code, "constexpr u64 TILE_BYTES = {tile};");
     }
-    text
+    if kernel.instances > 1 {
+        writeln!(code, "constexpr u32 INSTANCES = {};", kernel.instances);
+    }
+    for (number, scaling) in scalings(kernel).into_iter().enumerate() {
+        scaled_operator(code, number, scaling);
+    }
 }
 
-/// A step's code, or what stands around the steps.
-struct Part {
-    /// The steps of the schedule; the class is not known yet.
-    steps: Option<StepsAt>,
-    /// Their description in the program's terms.
-    what: String,
-    code: String,
+/// Writes the operator of the steps that scale so.
+fn scaled_operator(code: &mut Code, number: usize, scaling: &Scaling) {
+    writeln!(code, "struct Scaled{number} : Op {{\n  static constexpr bool SCALES = true;");
+    if scaling.completes {
+        writeln!(code, "  static constexpr u32 DIVISOR = RANKS;");
+    }
+    if !scaling.bare.is_empty() {
+        let which: Vec<String> = scaling.bare.iter().map(|source| format!("source == {source}")).collect();
+        let which = which.join(" || ");
+        writeln!(code, "  static __device__ constexpr bool bare(u32 source) {{ return {which}; }}");
+    }
+    writeln!(code, "}};");
+}
+
+/// A class, and the kernel it is of.
+#[derive(Clone, Copy)]
+struct ClassContext<'a> {
+    kernel: &'a Kernel,
+    class: &'a BlockClass,
+    /// The class's index.
+    number: u32,
 }
 
 /// The code of a class.
-fn branch(kernel: &Kernel, class: &BlockClass, tables: &mut Tables) -> Vec<Part> {
-    let around = |code: String| Part { steps: None, what: String::new(), code };
-    let mut parts = Vec::new();
-    if !class.links.is_empty() {
-        // No barrier: a link is of one thread alone, which opens, uses and closes it. But all threads look where a FIFO is.
-        let mut opened: String =
-            class.links.iter().map(|links| open(links, (kernel.threads, kernel.instances), tables)).collect();
-        if class.links.iter().any(|links| links.fifo.is_some()) && !meets_first(class) {
-            opened.push_str("block_sync();\n");
+#[derive(Default)]
+struct Branch {
+    code: Code,
+    /// The lines of steps and of what stands around them, counted from the code's first line.
+    lines: Vec<Line>,
+}
+
+impl Branch {
+    fn of(at: ClassContext<'_>, tables: &mut Tables) -> Branch {
+        let ClassContext { kernel, class, .. } = at;
+        let mut branch = Branch::default();
+        if !class.links.is_empty() {
+            branch.open_links(at, tables);
         }
-        parts.push(around(opened));
-    }
-    let doubts = Doubt::of(kernel, class);
-    if Doubt::possible(class) {
-        parts.push(around("bool failed = false;\n".to_owned()));
-    }
-    if kernel.tile.is_some() {
-        parts.push(around("for (u64 TILE = 0; TILE < chunks.tiles(); ++TILE) {\n".to_owned()));
-    }
-    let (names, mut done) = (names(kernel, class), 0);
-    for (index, (step, doubt)) in class.steps.iter().zip(&doubts).enumerate() {
-        let within = class.loop_at(index as u32);
-        let begins = within.filter(|within| within.first as usize == index);
-        let indent = usize::from(kernel.tile.is_some());
-        if let Some(KernelLoop { times, .. }) = begins {
-            let head = format!("#pragma unroll 1\nfor (int I = 0; I < {times}; ++I) {{\n");
-            parts.push(around(indented(&head, indent)));
+        if Doubt::possible(class) {
+            writeln!(branch.around(), "bool failed = false;");
         }
-        let steps = match within {
-            Some(within) => StepsAt { class: 0, first: done, stride: within.count, times: within.times },
-            None => StepsAt { class: 0, first: done, stride: 1, times: 1 },
-        };
-        let at =
-            At { number: steps.expression(), last: steps.times == 1 && done as usize + 1 == names.len() };
-        let code = code(kernel, class, (&at, step, *doubt), tables);
-        let code = indented(&code, indent + usize::from(within.is_some()));
-        parts.push(Part { what: steps.what(&names), steps: Some(steps), code });
-        done += 1;
-        if let Some(within) = within.filter(|within| (within.first + within.count) as usize == index + 1) {
-            parts.push(around(indented("}\n", indent)));
-            done += within.count * (within.times - 1);
+        let tiles = device::TILES.call([], []).to_string();
+        if kernel.tile.is_some() {
+            branch.around().begin(&format!("for (u64 TILE = 0; TILE < {tiles}; ++TILE)"));
+        }
+        let doubts = Doubt::of(kernel, class);
+        branch.steps(at, &doubts, tables);
+        if kernel.tile.is_some() {
+            branch.around().end();
+        }
+        if doubts.last().is_some_and(|end| end.pending) {
+            writeln!(branch.around(), "if (failed) return;");
+        }
+        if !class.links.is_empty() {
+            let close = device::CLOSE.call([], [&"links", &class.link_count()]);
+            writeln!(branch.around(), "{};", close.and(kernel.tile.map(|_| tiles.as_str())));
+        }
+        branch
+    }
+
+    /// Opens the class's links. No barrier: a link is of one thread alone, which opens, uses and closes it. But all threads
+    /// look where a FIFO is.
+    fn open_links(&mut self, at: ClassContext<'_>, tables: &mut Tables) {
+        let code = self.around();
+        at.class.links.iter().for_each(|links| open(code, at.kernel, links, tables));
+        if at.class.links.iter().any(|links| links.fifo.is_some()) && !meets_first(at.class) {
+            writeln!(code, "{};", device::BLOCK_SYNC.call([], []));
         }
     }
-    if kernel.tile.is_some() {
-        parts.push(around("}\n".to_owned()));
+
+    /// Writes the steps, and the loops around them; `doubts` are those before each.
+    fn steps(&mut self, at: ClassContext<'_>, doubts: &[Doubt], tables: &mut Tables) {
+        let ClassContext { kernel, class, number } = at;
+        let (names, mut done) = (names(kernel, class), 0);
+        for (index, (step, &doubt)) in class.steps.iter().zip(doubts).enumerate() {
+            let within = class.loop_at(index as u32);
+            if let Some(KernelLoop { times, .. }) = within.filter(|within| within.first as usize == index) {
+                let code = self.around();
+                writeln!(code, "#pragma unroll 1");
+                code.begin(&format!("for (int I = 0; I < {times}; ++I)"));
+            }
+            let steps = match within {
+                Some(within) => {
+                    StepsAt { class: number, first: done, stride: within.count, times: within.times }
+                }
+                None => StepsAt { class: number, first: done, stride: 1, times: 1 },
+            };
+            let last = steps.times == 1 && done as usize + 1 == names.len();
+            self.mark(steps.what(&names), Some(steps));
+            EmittedStep { kernel, class, number: steps.expression(), last, doubt }.write(
+                &mut self.code,
+                step,
+                tables,
+            );
+            done += 1;
+            if let Some(within) = within.filter(|within| (within.first + within.count) as usize == index + 1)
+            {
+                self.around().end();
+                done += within.count * (within.times - 1);
+            }
+        }
     }
-    if doubts.last().is_some_and(|end| end.pending) {
-        parts.push(around("if (failed) return;\n".to_owned()));
+
+    /// Says that a step begins, or with `None`, code around steps.
+    fn mark(&mut self, what: String, steps: Option<StepsAt>) {
+        self.lines.push(Line { line: self.code.lines(), what, steps });
     }
-    if !class.links.is_empty() {
-        let tiles = if kernel.tile.is_some() { ", chunks.tiles()" } else { "" };
-        parts.push(around(format!("close(links, {}{tiles});\n", class.link_count())));
+
+    /// Returns the writer for code around steps.
+    fn around(&mut self) -> &mut Code {
+        self.mark(String::new(), None);
+        &mut self.code
     }
-    parts
+
+    /// Writes the branch of a class to the whole text, and adds its lines.
+    fn write(&self, code: &mut Code, class: &BlockClass, lines: &mut Vec<Line>) {
+        writeln!(code, "// {}", blocks_of(class));
+        // Lines are counted from 1.
+        let first = code.lines() + 1;
+        lines.extend(self.lines.iter().map(|line| Line { line: first + line.line, ..line.clone() }));
+        write!(code, "{}", self.code.text());
+        lines.push(Line { line: code.lines() + 1, what: String::new(), steps: None });
+    }
 }
 
 /// Returns true if all threads meet before any of them looks up a FIFO of others: at a first wait, or when calls are compared.
@@ -216,33 +266,34 @@ fn meets_first(class: &BlockClass) -> bool {
     }
 }
 
-fn open(links: &ClassLinks, (threads, instances): (u32, u32), tables: &mut Tables) -> String {
-    let way = match links.end {
-        LinkEnd::Writer => "to",
-        LinkEnd::Waiter => "from",
-    };
-    let function = match links.kind {
-        CounterKind::Start => format!("start_{way}<C>"),
-        CounterKind::Data => format!("data_{way}<C>"),
-        CounterKind::Message => format!("message_{way}<C>"),
-        CounterKind::Credit(protocol) => format!("credit_{way}<C, {}, RANKS>", c_protocol(protocol)),
-    };
+/// Writes the loop that opens links.
+fn open(code: &mut Code, kernel: &Kernel, links: &ClassLinks, tables: &mut Tables) {
     let rank = tables.expression(&links.rank);
     let other = tables.expression(links.fifo.as_ref().unwrap_or(&links.block));
     // Each instance has blocks and FIFOs of its own.
-    let other = match (instances, &links.fifo) {
+    let other = match (kernel.instances, &links.fifo) {
         (1, _) => other,
         (_, Some(_)) => format!("({other}) * INSTANCES + INSTANCE"),
         (_, None) => format!("{other} + INSTANCE * GRID"),
     };
-    format!(
-        "for (u32 I = index_from({}); I < {}; I += THREADS)\n  \
-         open_{function}(links[{} + I], p, self, {rank}, {other}, {});\n",
-        links.first % threads,
-        links.count,
-        links.first,
-        links.advance
-    )
+    let link = format!("links[{} + I]", links.first);
+    let arguments: [&dyn Display; 6] = [&link, &"p", &"self", &rank, &other, &links.advance];
+    let call = match (links.kind, links.end) {
+        (CounterKind::Start, LinkEnd::Writer) => device::OPEN_START_TO.call([&"C"], arguments),
+        (CounterKind::Start, LinkEnd::Waiter) => device::OPEN_START_FROM.call([&"C"], arguments),
+        (CounterKind::Data, LinkEnd::Writer) => device::OPEN_DATA_TO.call([&"C"], arguments),
+        (CounterKind::Data, LinkEnd::Waiter) => device::OPEN_DATA_FROM.call([&"C"], arguments),
+        (CounterKind::Message, LinkEnd::Writer) => device::OPEN_MESSAGE_TO.call([&"C"], arguments),
+        (CounterKind::Message, LinkEnd::Waiter) => device::OPEN_MESSAGE_FROM.call([&"C"], arguments),
+        (CounterKind::Credit(protocol), LinkEnd::Writer) => {
+            device::OPEN_CREDIT_TO.call([&"C", &c_protocol(protocol), &"RANKS"], arguments)
+        }
+        (CounterKind::Credit(protocol), LinkEnd::Waiter) => {
+            device::OPEN_CREDIT_FROM.call([&"C", &c_protocol(protocol), &"RANKS"], arguments)
+        }
+    };
+    let index = device::INDEX_FROM.call([], [&(links.first % kernel.threads)]);
+    writeln!(code, "for (u32 I = {index}; I < {}; I += THREADS)\n  {call};", links.count);
 }
 
 /// Describes each step of a class's blocks in the program's terms. A wait is named by the statement of the next move.
@@ -266,43 +317,113 @@ pub(super) fn names(kernel: &Kernel, class: &BlockClass) -> Vec<String> {
     names
 }
 
-/// The place of a step.
-struct At {
-    /// Its number in the schedule, as a C expression.
+/// A step's surroundings.
+struct EmittedStep<'a> {
+    kernel: &'a Kernel,
+    class: &'a BlockClass,
+    /// The step's number in the schedule, as a C expression.
     number: String,
-    /// Nothing follows.
+    /// True if nothing follows.
     last: bool,
+    doubt: Doubt,
 }
 
-fn code(
-    kernel: &Kernel,
-    class: &BlockClass,
-    (at, step, doubt): (&At, &KernelStep, Doubt),
-    tables: &mut Tables,
-) -> String {
-    match &step.action {
-        KernelAction::Wait(runs) => wait(kernel, class, (at, doubt), runs),
-        KernelAction::Signal(runs) => {
-            let (once, tile) = per_tile(kernel);
-            let signals = runs.iter().map(|run| {
-                let LinkRun { first, count, value } = run;
-                let first_thread = thread_of(*first, kernel.threads);
-                match class.kind(first.start) {
-                    CounterKind::Start => {
-                        format!("{once}signal_start(p, links, {first}, {count}, {first_thread});\n")
-                    }
-                    _ => format!("signal_data(links, {first}, {count}, {value}, {first_thread}{tile});\n"),
-                }
-            });
-            doubt.unless_failed(&signals.collect::<String>())
+impl EmittedStep<'_> {
+    /// Writes the code of the step.
+    fn write(&self, code: &mut Code, step: &KernelStep, tables: &mut Tables) {
+        match &step.action {
+            KernelAction::Wait(runs) => self.wait(code, runs),
+            KernelAction::Signal(runs) if runs.is_empty() => {}
+            KernelAction::Signal(runs) => {
+                self.doubt.unless_failed(code, |code| runs.iter().for_each(|run| self.signal(code, run)));
+            }
+            KernelAction::BlockSync if self.doubt.pending => {
+                writeln!(code, "if ({}) return;", device::LEAVE.call([], [&"failed"]));
+            }
+            KernelAction::BlockSync => writeln!(code, "{};", device::BLOCK_SYNC.call([], [])),
+            KernelAction::Move { sources, dests, size_of, scaling } => {
+                writeln!(code, "// {}", comment(self.kernel, self.class, step));
+                let (kernel, step, doubt) = (self.kernel, self.number.as_str(), self.doubt);
+                Movement { kernel, step, doubt, sources, dests, size_of, scaling }.write(code, tables);
+            }
         }
-        KernelAction::BlockSync => {
-            if doubt.pending { "if (leave(failed)) return;\n" } else { "block_sync();\n" }.to_owned()
+    }
+
+    fn signal(&self, code: &mut Code, run: &LinkRun) {
+        let LinkRun { first, count, value } = run;
+        let thread = self.thread(run);
+        match self.class.kind(first.start) {
+            CounterKind::Start => {
+                let call = device::SIGNAL_START.call([], [&"p", &"links", first, count, &thread]);
+                writeln!(code, "{}{call};", self.once());
+            }
+            _ => {
+                let call = device::SIGNAL_DATA.call([], [&"links", first, count, value, &thread]);
+                writeln!(code, "{};", call.and(self.tile()));
+            }
         }
-        KernelAction::Move { .. } => {
-            let comment = comment(kernel, class, step);
-            format!("// {comment}\n{}", movement(kernel, &at.number, (step, doubt), tables))
+    }
+
+    fn wait(&self, code: &mut Code, runs: &[LinkRun]) {
+        let is_start = |run: &LinkRun| self.class.kind(run.first.start) == CounterKind::Start;
+        if let [run] = runs
+            && !self.doubt.possible
+            && (self.once().is_empty() || !is_start(run))
+        {
+            return self.leave(code, &self.poll(run));
         }
+        let poll_all = |code: &mut Code| {
+            for run in runs {
+                let once = if is_start(run) { self.once() } else { "" };
+                writeln!(code, "{once}failed |= {};", self.poll(run));
+            }
+            self.leave(code, "failed");
+        };
+        if self.doubt.possible {
+            return poll_all(code);
+        }
+        code.block("", |code| {
+            writeln!(code, "bool failed = false;");
+            poll_all(code);
+        });
+    }
+
+    /// The poll of links, as a C expression that is true if one gives up.
+    fn poll(&self, run: &LinkRun) -> String {
+        let LinkRun { first, count, value } = run;
+        let (step, thread) = (&self.number, self.thread(run));
+        match self.class.kind(first.start) {
+            CounterKind::Start => device::POLL_START
+                .call([], [&"p", &"self", &"links", first, count, step, &thread])
+                .to_string(),
+            _ => device::POLL_DATA
+                .call([], [&"p", &"self", &"links", first, count, value, step, &thread])
+                .and(self.tile())
+                .to_string(),
+        }
+    }
+
+    /// Writes that threads leave if `failed`. The kernel ends when all threads have, those that waited, too. Who has given up
+    /// does not count what it never saw.
+    fn leave(&self, code: &mut Code, failed: &str) {
+        match self.last && self.kernel.tile.is_none() {
+            true => writeln!(code, "if ({failed}) return;"),
+            false => writeln!(code, "if ({}) return;", device::LEAVE.call([], [&failed])),
+        }
+    }
+
+    fn thread(&self, run: &LinkRun) -> LinkThread {
+        LinkThread { link: run.first, threads: self.kernel.threads }
+    }
+
+    /// The condition of what is done once a call.
+    fn once(&self) -> &'static str {
+        if self.kernel.tile.is_some() { "if (TILE == 0) " } else { "" }
+    }
+
+    /// The argument of what is done for each tile.
+    fn tile(&self) -> Option<&'static str> {
+        self.kernel.tile.map(|_| "TILE")
     }
 }
 
@@ -321,65 +442,5 @@ fn comment(kernel: &Kernel, class: &BlockClass, step: &KernelStep) -> String {
     match class.members.as_slice() {
         [_] => format!("{statement}  {iterations}"),
         many => format!("{statement}  on {}: {iterations}", many[0]),
-    }
-}
-
-/// The operators of the steps that scale.
-fn scaled_operators(kernel: &Kernel) -> String {
-    let define = |(number, scaling): (usize, &&Scaling)| {
-        let mut body = "  static constexpr bool SCALES = true;\n".to_owned();
-        if scaling.completes {
-            body.push_str("  static constexpr u32 DIVISOR = RANKS;\n");
-        }
-        if !scaling.bare.is_empty() {
-            let which: Vec<String> =
-                scaling.bare.iter().map(|source| format!("source == {source}")).collect();
-            let which = which.join(" || ");
-            body.push_str(&format!(
-                "  static __device__ constexpr bool bare(u32 source) {{ return {which}; }}\n"
-            ));
-        }
-        format!("struct Scaled{number} : Op {{\n{body}}};\n")
-    };
-    scalings(kernel).iter().enumerate().map(define).collect()
-}
-
-/// The condition of what is done once a call, and the argument of what is done for a tile.
-fn per_tile(kernel: &Kernel) -> (&'static str, &'static str) {
-    match kernel.tile {
-        Some(_) => ("if (TILE == 0) ", ", TILE"),
-        None => ("", ""),
-    }
-}
-
-fn wait(kernel: &Kernel, class: &BlockClass, (at, doubt): (&At, Doubt), runs: &[LinkRun]) -> String {
-    let (once, tile) = per_tile(kernel);
-    let step = &at.number;
-    let poll = |run: &LinkRun| {
-        let LinkRun { first, count, value } = run;
-        let first_thread = thread_of(*first, kernel.threads);
-        match class.kind(first.start) {
-            CounterKind::Start => {
-                (once, format!("poll_start(p, self, links, {first}, {count}, {step}, {first_thread})"))
-            }
-            _ => (
-                "",
-                format!("poll_data(p, self, links, {first}, {count}, {value}, {step}, {first_thread}{tile})"),
-            ),
-        }
-    };
-    // The kernel ends when all threads have, those that waited, too. Who has given up does not count what it never saw.
-    let last = at.last && kernel.tile.is_none();
-    let leave = |failed: &str| match last {
-        true => format!("if ({failed}) return;\n"),
-        false => format!("if (leave({failed})) return;\n"),
-    };
-    match runs {
-        [run] if !doubt.possible && poll(run).0.is_empty() => leave(&poll(run).1),
-        _ => {
-            let polls = runs.iter().map(poll).map(|(once, poll)| format!("{once}failed |= {poll};\n"));
-            let code: String = polls.chain([leave("failed")]).collect();
-            if doubt.possible { code } else { braced(&format!("bool failed = false;\n{code}")) }
-        }
     }
 }

@@ -2,7 +2,7 @@
 //! together. A thread waits for lines alone, within a move. From there until the block meets again, a thread that has
 //! `failed` moves and signals nothing.
 
-use super::terms::braced;
+use super::code::Code;
 use crate::kernel::{BlockClass, Kernel, KernelAction, KernelOperand, KernelStep};
 use crate::options::Protocol;
 
@@ -53,12 +53,11 @@ impl Doubt {
         class.steps.iter().any(awaits_lines)
     }
 
-    /// Code that a thread runs that has not failed.
-    pub(super) fn unless_failed(self, code: &str) -> String {
-        if self.pending && !code.is_empty() {
-            format!("if (!failed) {}", braced(code))
-        } else {
-            code.to_owned()
+    /// Writes code that only a thread runs that has not failed.
+    pub(super) fn unless_failed(self, code: &mut Code, content: impl FnOnce(&mut Code)) {
+        match self.pending {
+            true => code.block("if (!failed)", content),
+            false => content(code),
         }
     }
 }

@@ -1,30 +1,19 @@
 //! Kernel -> CUDA C++ text. What does not depend on the program lies in `device/*.cuh`; this lays out the calls.
 
 mod body;
+mod code;
+mod device;
 mod doubt;
 mod movement;
 mod tables;
 mod terms;
 
+use self::code::Code;
+use self::terms::CName;
 use crate::kernel::Kernel;
 use crate::program::dtype::{DType, RedOp};
 use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use crate::verified::Verified;
-
-/// A file of device code: its name, its text, and which kernels need it.
-type Device = (&'static str, &'static str, fn(&Kernel) -> bool);
-
-/// The device code that kernels begin with, in order.
-const DEVICE: [Device; 8] = [
-    ("abi.cuh", include_str!("device/abi.cuh"), |_| true),
-    ("sync.cuh", include_str!("device/sync.cuh"), |_| true),
-    ("call.cuh", include_str!("device/call.cuh"), |_| true),
-    ("element.cuh", include_str!("device/element.cuh"), |_| true),
-    ("move.cuh", include_str!("device/move.cuh"), |_| true),
-    ("fifo.cuh", include_str!("device/fifo.cuh"), Kernel::has_fifos),
-    ("lines.cuh", include_str!("device/lines.cuh"), Kernel::has_lines),
-    ("switch.cuh", include_str!("device/switch.cuh"), Kernel::has_multicast),
-];
 
 /// The CUDA text of a kernel, and what a launch of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,13 +160,13 @@ impl Cuda {
 
 /// Emits a kernel that has been proved to be its schedule.
 pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
-    let mut text = format!("// ---- widths\n{}\n", kernel.widths.text(kernel.unroll));
-    for (name, code, _) in DEVICE.into_iter().filter(|(.., needed)| needed(kernel)) {
-        text.push_str(&format!("// ---- {name}\n{code}\n"));
+    let mut code = Code::default();
+    writeln!(code, "// ---- widths\n{}", kernel.widths.text(kernel.unroll));
+    for file in device::FILES.iter().filter(|file| (file.needed)(kernel)) {
+        writeln!(code, "// ---- {}\n{}", file.name, file.text);
     }
-    let device_bytes = text.len();
-    let first_line = text.lines().count() as u32 + 1;
-    let (body, lines) = body::body(kernel, first_line);
+    let device_bytes = code.text().len();
+    let lines = body::body(kernel, &mut code);
     // Every rank launches as many, so that a block's instance follows from its number.
     let blocks =
         if kernel.instances > 1 { vec![kernel.blocks(); kernel.grid.len()] } else { kernel.grid.clone() };
@@ -188,10 +177,9 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
         }
     }
     classes.iter_mut().for_each(|of_rank| *of_rank = of_rank.repeat(kernel.instances as usize));
-    text.push_str(&body);
     Cuda {
         entry: entry(kernel),
-        text,
+        text: code.into_text(),
         device_bytes,
         ranks: kernel.shape.ranks,
         grid: blocks.iter().map(|blocks| blocks * kernel.instances).collect(),
@@ -210,11 +198,7 @@ pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
     }
 }
 
-/// The kernel's name in the image. A fn's name is a C name but for raw identifiers and non-ASCII letters.
+/// The kernel's name in the image.
 fn entry(kernel: &Kernel) -> String {
-    format!("quadrille_{}", c_name(&kernel.name))
-}
-
-fn c_name(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+    format!("quadrille_{}", CName(&kernel.name))
 }

@@ -1,7 +1,7 @@
 //! Constant tables: which class a block is in, and operands that no formula fits.
 
+use super::code::Code;
 use crate::kernel::{Formula, Kernel, table_index};
-use std::fmt::Write;
 
 /// The tables of a kernel, in the order they are first named.
 pub(super) struct Tables {
@@ -31,9 +31,9 @@ impl Tables {
     }
 
     /// The definitions.
-    pub(super) fn define(&self, text: &mut String) {
+    pub(super) fn define(&self, code: &mut Code) {
         for (i, values) in self.values.iter().enumerate() {
-            constant(text, &format!("TABLE_{i}"), values);
+            constant(code, &format!("TABLE_{i}"), values);
         }
     }
 }
@@ -55,7 +55,7 @@ pub(super) fn dispatch(kernel: &Kernel) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Defines a table of constants in the narrowest type.
-pub(super) fn constant(text: &mut String, name: &str, values: &[u32]) {
+pub(super) fn constant(code: &mut Code, name: &str, values: &[u32]) {
     let most = values.iter().copied().max().unwrap_or(0);
     let ctype = match most {
         0..=0xff => "u8",
@@ -63,6 +63,5 @@ pub(super) fn constant(text: &mut String, name: &str, values: &[u32]) {
         _ => "u32",
     };
     let list: Vec<String> = values.iter().map(u32::to_string).collect();
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "__constant__ const {ctype} {name}[] = {{{}}};", list.join(", "));
+    writeln!(code, "__constant__ const {ctype} {name}[] = {{{}}};", list.join(", "));
 }

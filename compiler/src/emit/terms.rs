@@ -1,8 +1,9 @@
-//! Words and blocks of CUDA that several parts of the text are made of.
+//! Words of CUDA that several parts of the text are made of.
 
 use crate::kernel::{Kernel, KernelAction, Series};
 use crate::options::Protocol;
 use crate::program::Scaling;
+use std::fmt::{self, Write};
 
 /// The protocol's name in device code.
 pub(super) fn c_protocol(protocol: Protocol) -> &'static str {
@@ -14,10 +15,26 @@ pub(super) fn c_protocol(protocol: Protocol) -> &'static str {
 }
 
 /// The thread that a link is of, as a C expression.
-pub(super) fn thread_of(link: Series, threads: u32) -> String {
-    match link.by {
-        0 => (link.start as u32 % threads).to_string(),
-        _ => format!("({link}) % THREADS"),
+pub(super) struct LinkThread {
+    pub(super) link: Series,
+    pub(super) threads: u32,
+}
+
+impl fmt::Display for LinkThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.link.by {
+            0 => write!(f, "{}", self.link.start as u32 % self.threads),
+            _ => write!(f, "({}) % THREADS", self.link),
+        }
+    }
+}
+
+/// The name of a fn as a C name; only raw identifiers and letters beyond ASCII differ.
+pub(super) struct CName<'a>(pub(super) &'a str);
+
+impl fmt::Display for CName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| f.write_char(if c.is_ascii_alphanumeric() { c } else { '_' }))
     }
 }
 
@@ -44,13 +61,4 @@ pub(super) fn operator(kernel: &Kernel, scaling: &Scaling) -> String {
         Some(number) => format!("Scaled{number}"),
         None => "Op".to_owned(),
     }
-}
-
-/// Statements as one.
-pub(super) fn braced(code: &str) -> String {
-    format!("{{\n{}}}\n", indented(code, 1))
-}
-
-pub(super) fn indented(code: &str, levels: usize) -> String {
-    code.lines().map(|line| format!("{}{line}\n", "  ".repeat(levels))).collect()
 }
