@@ -13,8 +13,10 @@
 //! | `diagnose` | findings as rustc's errors; places of tokens |
 //! | `depth` | refuses text that nests too deep for parsers |
 //! | `syntax` | the parser: syn's tree to a body |
+//! | `item` | items that are collectives, modules of them, or shared fns |
 //! | `source` | collectives from the text of a file |
 //! | `skeleton` | a body as Rust for rustc's own checks |
+//! | `embed` | the text that messages show, where it stands in the file |
 //! | `expand` | what the macro leaves behind for a fn |
 //! | `module` | .. and for a module whose collectives share fns |
 
@@ -23,7 +25,9 @@
 
 mod depth;
 mod diagnose;
+mod embed;
 mod expand;
+mod item;
 mod module;
 mod skeleton;
 mod source;

@@ -2,13 +2,13 @@
 
 use crate::depth;
 use crate::diagnose::Places;
-use crate::module;
+use crate::item::{self, is_collective, no_fn, take_options};
 use crate::syntax;
 use proc_macro2::{LexError, TokenStream};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use quote::ToTokens;
-use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStatic, ItemStruct, Meta};
+use syn::{Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStatic, ItemStruct};
 
 /// Every collective of a Rust file, in the order of the text: the fns with `#[collective(..)]` or
 /// `#[quadrille::collective(..)]`, also in modules written in the file. Everything else is ignored; a file without a
@@ -79,16 +79,16 @@ impl Found {
 
     fn module(&mut self, module: ItemMod, source: &SourceFile) {
         let mut shared = Vec::new();
-        if let Some(attribute) = module::attribute(&module.attrs) {
-            let options = module::parentheses(attribute);
-            self.findings.extend(module::misplaced(&module, &options, &mut Places::default()));
-            shared = module.content.as_ref().map(|(_, items)| module::helpers(items)).unwrap_or_default();
+        if let Some(attribute) = item::attribute(&module.attrs) {
+            let options = item::parentheses(attribute);
+            self.findings.extend(item::misplaced(&module, &options, &mut Places::default()));
+            shared = module.content.as_ref().map(|(_, items)| item::helpers(items)).unwrap_or_default();
         }
         self.items(module.content.map(|(_, items)| items).unwrap_or_default(), &shared, source);
     }
 
     fn item_fn(&mut self, mut item: ItemFn, shared: &[ItemFn], source: &SourceFile) {
-        let called = module::called(item.to_token_stream(), shared);
+        let called = item::called(item.to_token_stream(), shared);
         let Some(options) = take_options(&mut item) else { return };
         match syntax::parse(options, item, &called, Places::default()).body {
             Ok(body) => self.collectives.push(Collective::new(body, source.clone())),
@@ -102,31 +102,4 @@ impl Found {
             }
         }
     }
-}
-
-/// The finding that a collective is no fn but `item`.
-pub(crate) fn no_fn(places: &mut Places, item: &Item) -> Diagnostic {
-    Diagnostic::new(Check::Syntax, places.of(item), "`#[collective(..)]` stands on a fn")
-}
-
-/// Takes the first `#[collective(..)]` off an item: what stands in its parentheses.
-pub(crate) fn take_options(item: &mut ItemFn) -> Option<TokenStream> {
-    let at = item.attrs.iter().position(is_collective)?;
-    match item.attrs.remove(at).meta {
-        Meta::List(list) => Some(list.tokens),
-        // `#[collective]` alone, or with `= ..`: no options, which is reported as such.
-        _ => Some(TokenStream::new()),
-    }
-}
-
-pub(crate) fn is_collective(attribute: &Attribute) -> bool {
-    let path = attribute.path();
-    path.is_ident("collective") || is_quadrille(path, "collective")
-}
-
-pub(crate) fn is_quadrille(path: &syn::Path, name: &str) -> bool {
-    let mut names = path.segments.iter().map(|segment| &segment.ident);
-    path.segments.len() == 2
-        && names.next().is_some_and(|first| first == "quadrille")
-        && names.next().is_some_and(|second| second == name)
 }

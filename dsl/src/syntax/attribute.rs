@@ -1,21 +1,15 @@
 //! Attributes: which may stand where, and what they say of statements.
 
-use super::parser::Parser;
+use super::parser::{Parser, text};
 use quadrille_compiler::body::{Expr, StmtAttributes};
 use quadrille_compiler::options::{Given, How, Transport};
-use quote::ToTokens;
 use syn::Attribute;
 
-/// StmtAttributes that say how and never what; none of them is Rust's own.
+/// Attributes that say how a statement is carried out; none of them is Rust's own.
 pub(crate) const SCHEDULE_ATTRIBUTES: [&str; 5] = ["schedule", "multimem", "channel", "block", "on"];
 
-/// The text of tokens without blanks, as for a path.
-pub(crate) fn text(tokens: impl ToTokens) -> String {
-    tokens.to_token_stream().to_string().replace(' ', "")
-}
-
 impl Parser {
-    /// StmtAttributes of the collective's fn, but for `#[schedule(..)]`: those that are Rust's are kept by the macro.
+    /// Reads the attributes of the collective's fn, but for `#[schedule(..)]`. The macro keeps those that are Rust's.
     pub(super) fn fn_attributes(&mut self, attributes: &[Attribute]) {
         for attribute in attributes {
             let path = text(attribute.path());
@@ -36,7 +30,7 @@ impl Parser {
         }
     }
 
-    /// StmtAttributes of a statement that moves data or of a block.
+    /// Reads the attributes of a statement that moves data or of a block.
     pub(super) fn statement_attributes(&mut self, attributes: &[Attribute]) -> Option<Box<StmtAttributes>> {
         let mut read = StmtAttributes::default();
         let mut any = false;
@@ -98,7 +92,7 @@ impl Parser {
         how.transport = how.transport.or(more.transport);
     }
 
-    /// StmtAttributes where none that says how can stand.
+    /// Reports attributes that belong to statements where none can stand.
     pub(super) fn stray_attributes(&mut self, attributes: &[Attribute]) {
         for attribute in attributes {
             let path = text(attribute.path());

@@ -1,8 +1,7 @@
 //! Expressions over integers, bools, tuples and arrays.
 
-use super::attribute::text;
 use super::lift::attributes;
-use super::parser::{Nodes, Parser, Typed};
+use super::parser::{Nodes, Parser, Typed, text};
 use quadrille_compiler::body::arithmetic::{BinaryOp, IntType, UnaryOp};
 use quadrille_compiler::body::{ArrayIndex, Expr, FnCall, KnownName, PARTS, StmtBlock, Type, VariablePart};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};

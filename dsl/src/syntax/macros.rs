@@ -1,8 +1,7 @@
 //! Macros, which are statements: requirements and promises.
 
-use super::attribute::text;
 use super::names::{NO_SYNCHRONIZATION, synchronizes};
-use super::parser::Parser;
+use super::parser::{Parser, text};
 use proc_macro2::TokenStream;
 use quadrille_compiler::body::{MessagePiece, StmtKind};
 use quadrille_compiler::program::kind::Kind;

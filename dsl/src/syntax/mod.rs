@@ -3,6 +3,7 @@
 //! Names are resolved and types checked here, once.
 
 mod attribute;
+mod collective;
 mod expression;
 mod lift;
 mod loops;
@@ -19,19 +20,19 @@ mod statement;
 mod together;
 
 pub(crate) use attribute::SCHEDULE_ATTRIBUTES;
+pub(crate) use collective::{Parsed, parse};
 pub(crate) use expression::{array_len, assigning_op};
 pub(crate) use lift::lift;
 pub(crate) use macros::{Fragment, MACROS, fragments, macro_arguments};
 pub(crate) use movement::unwrapped;
 pub(crate) use options::size;
-pub(crate) use parser::{Parsed, parse};
 pub(crate) use statement::buffer_root;
 
 #[cfg(test)]
 mod tests {
     use super::parse;
     use crate::diagnose::Places;
-    use crate::source::take_options;
+    use crate::item::take_options;
     use quadrille_compiler::body::Body;
     use std::path::{Path, PathBuf};
     use syn::Item;

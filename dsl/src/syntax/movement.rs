@@ -1,8 +1,7 @@
 //! Statements that move data: assignments to chunks.
 
-use super::attribute::text;
 use super::lift::attributes;
-use super::parser::{Parser, Typed};
+use super::parser::{Parser, Typed, text};
 use super::statement::buffer_root;
 use quadrille_compiler::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr, Type};
 use quadrille_compiler::program::ids::Buffer;

@@ -1,9 +1,8 @@
 //! Names that nothing here has: what was meant, as far as that can be told.
 
-use super::attribute::text;
 use super::lift::attributes;
 use super::movement::unwrapped;
-use super::parser::{Finding, Parser};
+use super::parser::{Finding, Parser, text};
 use super::statement::buffer_root;
 use quadrille_compiler::program::ids::Buffer;
 

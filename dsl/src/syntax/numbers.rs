@@ -1,6 +1,5 @@
 //! Literal numbers in attributes: world sizes, values of parameters.
 
-use super::options::pairs;
 use super::parser::{Parser, RESERVED};
 use quadrille_compiler::body::Param;
 use quadrille_compiler::schedule::domain::LARGEST_WORLD;
@@ -120,7 +119,7 @@ pub(super) fn sizes(parser: &mut Parser, value: &Expr) -> Vec<u32> {
 /// The parameters of `params(..)`.
 pub(super) fn params(parser: &mut Parser, list: &MetaList) -> Vec<Param> {
     const HELP: &str = "write `params(k = 2..=4, j = [1, 2])`";
-    let Some(pairs) = pairs(parser, list) else { return Vec::new() };
+    let Some(pairs) = parser.pairs(list) else { return Vec::new() };
     if pairs.is_empty() {
         parser.syntax(list, "`params` names no parameter").help(HELP);
     }

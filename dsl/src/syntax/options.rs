@@ -1,16 +1,14 @@
 //! The options of `#[collective(..)]`.
 
-use super::attribute::text;
 use super::numbers::{integer, params, sizes};
-use super::parser::Parser;
+use super::parser::{Parser, text};
 use proc_macro2::TokenStream;
-use quadrille_compiler::body::Param;
-use quadrille_compiler::body::Size;
+use quadrille_compiler::body::{Param, Size};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
 use quadrille_compiler::program::kind::Kind;
 use syn::parse::Parser as _;
 use syn::punctuated::Punctuated;
-use syn::{Expr, Meta, MetaList, MetaNameValue, Token};
+use syn::{Expr, Meta, Token};
 
 const OPTIONS: &str = "ranks, chunks, in_place, root, nodes, params, scratch, divisible, reproducible, only";
 
@@ -204,16 +202,4 @@ pub(crate) fn size(tokens: TokenStream, size: Size) -> Option<Expr> {
 pub(super) fn kinds(which: impl Fn(Kind) -> bool) -> String {
     let names: Vec<_> = Kind::ALL.into_iter().filter(|kind| which(*kind)).map(Kind::name).collect();
     names.join(", ")
-}
-
-/// `name = value` in the parentheses of an attribute.
-pub(super) fn pairs(parser: &mut Parser, list: &MetaList) -> Option<Vec<MetaNameValue>> {
-    match list.parse_args_with(Punctuated::<MetaNameValue, Token![,]>::parse_terminated) {
-        Ok(pairs) => Some(pairs.into_iter().collect()),
-        Err(error) => {
-            let findings = parser.places.syntax(error);
-            parser.findings.extend(findings);
-            None
-        }
-    }
 }

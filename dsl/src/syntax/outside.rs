@@ -1,7 +1,6 @@
 //! Constructs of Rust that are outside the language: what each is called, and what to write instead.
 
-use super::attribute::text;
-use super::parser::Parser;
+use super::parser::{Parser, text};
 use syn::{Expr, Item, Pat, Type};
 
 impl Parser {

@@ -1,13 +1,13 @@
 //! What the lowering from syn's tree has at hand: findings, places, names and slots.
 
-use super::options::{self, Written};
 use crate::diagnose::Places;
 use proc_macro2::{Ident, TokenStream};
-use quadrille_compiler::body::{Body, BodyFn, BodyVariable, Expr, Head, Size, StmtBlock, Type};
+use quadrille_compiler::body::{BodyFn, BodyVariable, Expr, StmtBlock, Type};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
 use quadrille_compiler::program::kind::Kind;
 use quote::ToTokens;
-use syn::{ItemFn, ReturnType};
+use syn::punctuated::Punctuated;
+use syn::{MetaList, MetaNameValue, Token};
 
 /// The most slots a fn's frame may take: far more than a fn over a few integers needs, and little enough for
 /// every call of a deep recursion to have its own.
@@ -16,73 +16,13 @@ const FRAME_LIMIT: u32 = 4096;
 /// The most levels of nesting in one fn. The evaluator's own stack grows with them.
 const DEPTH_LIMIT: u32 = 100;
 
-/// The most places of one wrong name that are listed.
-const PLACES: usize = 8;
-
 /// Names that no variable may have.
 pub(super) const RESERVED: [&str; 9] =
     ["RANKS", "ROOT", "NODES", "LOCAL_RANKS", "input", "output", "data", "scratch", "reduce"];
 
-/// A parsed collective, and the places that rustc's errors need.
-#[derive(Debug)]
-pub(crate) struct Parsed {
-    pub(crate) body: Result<Body, Vec<Diagnostic>>,
-    pub(crate) places: Places,
-}
-
-/// Parses a collective: `options` stand in the parentheses of `#[collective(..)]`, `item` is the fn without that
-/// attribute. It may call `helpers`, which stand around it. Places of the text are remembered in `places`.
-pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], places: Places) -> Parsed {
-    let mut parser = Parser {
-        places,
-        findings: Vec::new(),
-        known: None,
-        nodes: Nodes::Said,
-        in_helper: false,
-        in_size: false,
-        in_promise: false,
-        variables: Vec::new(),
-        scope: Vec::new(),
-        hidden: Vec::new(),
-        functions: Vec::new(),
-        function_scope: Vec::new(),
-        loops: Vec::new(),
-        moves: 0,
-        frame: 0,
-        depth: 0,
-    };
-    let body = parser.collective(options, item, helpers);
-    let Parser { places, mut findings, .. } = parser;
-    findings.sort_by_key(|finding| finding.loc);
-    findings.dedup();
-    let findings = once_each(findings);
-    let body = match body {
-        Some(body) if findings.is_empty() => Ok(body),
-        _ => Err(findings),
-    };
-    Parsed { body, places }
-}
-
-/// One finding for each wrong name: the first, which names the places of the others.
-fn once_each(findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut once: Vec<(Diagnostic, Vec<String>)> = Vec::new();
-    for finding in findings {
-        let same = |(first, _): &&mut (Diagnostic, _)| {
-            first.check == Check::Syntax && first.message == finding.message && first.help == finding.help
-        };
-        match (once.iter_mut().find(same), finding.loc) {
-            (Some((_, others)), Some(loc)) => others.push(loc.to_string()),
-            _ => once.push((finding, Vec::new())),
-        }
-    }
-    let noted = once.into_iter().map(|(finding, others)| match &others[..] {
-        [] => finding,
-        [first, .., last] if others.len() > PLACES => {
-            finding.note(format!("likewise at {} places from {first} to {last}", others.len()))
-        }
-        others => finding.note(format!("likewise at {}", others.join(", "))),
-    });
-    noted.collect()
+/// The text of tokens without blanks, as for a path.
+pub(crate) fn text(tokens: impl ToTokens) -> String {
+    tokens.to_token_stream().to_string().replace(' ', "")
 }
 
 /// An expression and its type.
@@ -165,105 +105,25 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    fn collective(&mut self, options: TokenStream, item: ItemFn, helpers: &[ItemFn]) -> Option<Body> {
-        let name_loc = self.places.of(&item.sig.ident);
-        let written = options::options(self, options, name_loc);
-        self.known = written.as_ref().map(|written| Attribute {
-            kind: written.kind,
-            in_place: written.in_place,
-            scratch: written.sizes[Size::Scratch as usize].is_some(),
-            params: written.params.iter().map(|param| param.name.clone()).collect(),
-        });
-        let schedules: Vec<_> =
-            item.attrs.iter().filter(|attribute| attribute.path().is_ident("schedule")).collect();
-        let schedules = self.schedules(&schedules);
-        self.signature(&item);
-        if written.as_ref().is_some_and(|written| written.sizes[Size::Nodes as usize].is_none()) {
-            self.nodes = Nodes::Unsaid;
-        }
-        self.in_size = true;
-        let sizes = Size::ALL.map(|size| self.size(size, written.as_ref(), name_loc));
-        self.in_size = false;
-        self.helpers(helpers);
-        let name = item.sig.ident.to_string();
-        let main = self.body(&name, Type::unit(), |parser| parser.unit_block(&item.block));
-        let written = written?;
-        let Written { ranks, in_place, divisible, only, reproducible, root, params, .. } = written;
-        let size_locs = written.sizes.map(|size| size.map_or(name_loc, |(_, loc)| loc));
-        let head = Head {
-            name,
-            name_loc,
-            kind: written.kind?,
-            ranks,
-            in_place,
-            divisible,
-            only,
-            reproducible,
-            root,
-            params,
-            schedules,
-            size_locs,
-        };
-        Some(Body {
-            head,
-            sizes,
-            main,
-            functions: std::mem::take(&mut self.functions),
-            variables: std::mem::take(&mut self.variables),
-            loops: std::mem::take(&mut self.loops),
-        })
-    }
-
-    /// One of the sizes that the attribute gives, as a fn.
-    fn size(&mut self, size: Size, written: Option<&Written>, name_loc: Loc) -> BodyFn {
-        let given = written.and_then(|written| written.sizes[size as usize].as_ref());
-        let what = match size {
-            Size::Nodes => "the number of nodes",
-            Size::Chunks => "the number of chunks",
-            Size::Scratch => "the number of chunks of `scratch`",
-        };
-        let moves = self.moves;
-        let nodes = self.nodes;
-        if size == Size::Nodes {
-            self.nodes = Nodes::Here;
-        }
-        let function = self.body(size.name(), Type::INT, |parser| {
-            let (number, loc) = match given {
-                Some((number, loc)) => (parser.int(number, what), *loc),
-                None => (Expr::Const(i64::from(size != Size::Scratch)), name_loc),
-            };
-            StmtBlock { statements: Vec::new(), value: Some((loc, number)) }
-        });
-        self.nodes = nodes;
-        if let Some((number, _)) = given.filter(|_| self.moves > moves) {
-            self.syntax(number, format!("{what} moves data"));
-        }
-        function
-    }
-
-    /// The fns that the collective shares with others, known in all of it.
-    fn helpers(&mut self, helpers: &[ItemFn]) {
-        self.in_helper = true;
-        for helper in helpers {
-            self.declare(helper);
-        }
-        for (helper, number) in helpers.iter().zip(0..) {
-            self.define(helper, number);
-        }
-        self.in_helper = false;
-    }
-
-    /// A collective's fn takes nothing and yields nothing.
-    fn signature(&mut self, item: &ItemFn) {
-        self.fn_attributes(&item.attrs);
-        let sig = &item.sig;
-        self.plain_fn(sig);
-        if !sig.inputs.is_empty() {
-            self.syntax(&sig.inputs, "a collective takes no arguments")
-                .help("`RANKS` and the buffers are known inside; numbers to choose are `params(k = 2..=4)`");
-        }
-        if let ReturnType::Type(..) = &sig.output {
-            self.syntax(&sig.output, "a collective returns nothing");
+    /// A parser that has read nothing.
+    pub(super) fn new(places: Places) -> Parser {
+        Parser {
+            places,
+            findings: Vec::new(),
+            known: None,
+            nodes: Nodes::Said,
+            in_helper: false,
+            in_size: false,
+            in_promise: false,
+            variables: Vec::new(),
+            scope: Vec::new(),
+            hidden: Vec::new(),
+            functions: Vec::new(),
+            function_scope: Vec::new(),
+            loops: Vec::new(),
+            moves: 0,
+            frame: 0,
+            depth: 0,
         }
     }
 
@@ -397,6 +257,18 @@ impl Parser {
         let loc = self.places.of(tokens);
         let message = format!("{} is not supported yet", what.as_ref());
         self.report(Diagnostic::new(Check::Unsupported, loc, message))
+    }
+
+    /// Reads `name = value, ..` in the parentheses of an attribute; `None`, reported, where they are written otherwise.
+    pub(super) fn pairs(&mut self, list: &MetaList) -> Option<Vec<MetaNameValue>> {
+        match list.parse_args_with(Punctuated::<MetaNameValue, Token![,]>::parse_terminated) {
+            Ok(pairs) => Some(pairs.into_iter().collect()),
+            Err(error) => {
+                let findings = self.places.syntax(error);
+                self.findings.extend(findings);
+                None
+            }
+        }
     }
 
     /// An expression whose value is stored as a `wanted`, and must be in its ranges.

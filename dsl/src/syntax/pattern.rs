@@ -1,8 +1,7 @@
 //! Patterns of `let`, and written types.
 
-use super::attribute::text;
 use super::expression::array_len;
-use super::parser::{Parser, Typed};
+use super::parser::{Parser, Typed, text};
 use quadrille_compiler::body::arithmetic::IntType;
 use quadrille_compiler::body::{BodyFn, StmtBlock, Type};
 use syn::{FnArg, Pat, ReturnType};

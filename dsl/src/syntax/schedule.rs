@@ -1,7 +1,7 @@
 //! `#[schedule(..)]`: how data is moved, never what.
 
-use super::options::pairs;
-use super::parser::Parser;
+use super::numbers::integer;
+use super::parser::{Parser, text};
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::options::size::ByteSize;
 use quadrille_compiler::options::{self, Given, How, Protocol, ScheduleOptions, Transport};
@@ -39,7 +39,7 @@ impl Parser {
             self.syntax(attribute, "`#[schedule(..)]` says how, in parentheses").help(help);
             return None;
         };
-        let pairs = pairs(self, list)?;
+        let pairs = self.pairs(list)?;
         if pairs.is_empty() {
             self.syntax(attribute, "`#[schedule()]` says nothing").help(help);
         }
@@ -47,7 +47,7 @@ impl Parser {
         let mut read = ScheduleOptions { loc: Some(loc), ..ScheduleOptions::default() };
         let mut names = Vec::new();
         for pair in &pairs {
-            let name = super::attribute::text(&pair.path);
+            let name = text(&pair.path);
             if names.contains(&name) {
                 self.syntax(pair, format!("`{name}` stands twice"));
                 continue;
@@ -96,7 +96,7 @@ impl Parser {
         loc: Loc,
         all: &[T],
     ) -> Option<Given<T>> {
-        let (key, written) = (super::attribute::text(&pair.path), super::attribute::text(&pair.value));
+        let (key, written) = (text(&pair.path), text(&pair.value));
         if let Some(&value) = all.iter().find(|known| known.to_string() == written) {
             return Some(Given { value, loc });
         }
@@ -121,7 +121,7 @@ impl Parser {
         most: u32,
         step: u32,
     ) -> Option<Given<u32>> {
-        let number = super::numbers::integer(&pair.value).and_then(|number| u32::try_from(number).ok());
+        let number = integer(&pair.value).and_then(|number| u32::try_from(number).ok());
         let value = number.filter(|number| (least..=most).contains(number) && number.is_multiple_of(step));
         if value.is_none() {
             let what = if step == 1 { "a whole number".to_owned() } else { format!("a multiple of {step}") };
