@@ -47,7 +47,7 @@ pub(crate) fn too_deep(tokens: &TokenStream, places: &mut Places) -> Option<Diag
     None
 }
 
-/// Whether what follows is the input of a macro, which parsers leave as it is; that of the language's is parsed.
+/// Returns true if the input of a macro follows. Parsers leave it as it is, but for the language's own macros.
 fn is_macro_input(before: &[TokenTree]) -> bool {
     match before {
         [.., TokenTree::Ident(name), TokenTree::Punct(mark)] => {
@@ -57,7 +57,7 @@ fn is_macro_input(before: &[TokenTree]) -> bool {
     }
 }
 
-/// Whether a statement, list element or item ends with `token`.
+/// Returns true if a statement, list element or item ends with `token`.
 fn ends(token: &TokenTree, next: Option<&TokenTree>) -> bool {
     match token {
         _ if next.is_none() => true,

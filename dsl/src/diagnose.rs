@@ -50,7 +50,7 @@ impl Places {
         loc
     }
 
-    /// What syn found wrong.
+    /// The findings of syn.
     pub(crate) fn syntax(&mut self, error: syn::Error) -> Vec<Diagnostic> {
         let one = |error: syn::Error| {
             let loc = self.between(error.span(), error.span());

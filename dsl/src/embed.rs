@@ -105,7 +105,7 @@ impl Page {
     }
 }
 
-/// Whether `text` is a fn of the tokens `tokens` behind the attribute `#[collective(options)]`.
+/// Returns true if `text` is a fn of the tokens `tokens` behind the attribute `#[collective(options)]`.
 fn says_the_same(text: &str, options: &TokenStream, tokens: &TokenStream) -> bool {
     let Ok(ItemFn { attrs, sig, block, .. }) = syn::parse_str::<ItemFn>(text) else { return false };
     let [attribute, schedules @ ..] = &attrs[..] else { return false };

@@ -16,9 +16,9 @@ use quadrille_compiler::diagnostic::{Check, Diagnostic, SourceFile};
 use quote::quote;
 use syn::{Item, ItemFn};
 
-/// What `#[collective(options)] item` becomes: the item that yields the collective, once stage 1 has found nothing
-/// wrong for any listed world size; else every finding as an error, and a stub of the item so that its callers get no
-/// second one. What is no Rust is left as it is, for rustc to report.
+/// Expands `#[collective(options)] item` to an item that yields the collective, if stage 1 finds nothing wrong for any
+/// listed world size. Otherwise every finding becomes an error, and a stub of the item spares its callers a second one.
+/// Tokens that are no Rust stay as they are, for rustc to report.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     expand_if(options, item, stage1)
 }
@@ -53,11 +53,11 @@ fn expand_if(
         Err(_) => return item,
     };
     let embedded = Embedded::new(&options, &item);
-    yielding(options, &Shared { own: &item, called: &[], whole: &item }, &embedded, check, &mut Vec::new())
+    yielding(options, &SharedFns { own: &item, called: &[], whole: &item }, &embedded, check, &mut Vec::new())
 }
 
 /// A collective's fn, and the fns that it shares with others.
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedFns<'a> {
     /// The fn as it is written.
     pub(crate) own: &'a ItemFn,
     /// The shared fns that it calls.
@@ -69,12 +69,12 @@ pub(crate) struct Shared<'a> {
 /// Returns the item that yields a collective, or errors and a stub. Leaves findings of `reported` out, and adds its own.
 pub(crate) fn yielding(
     options: TokenStream,
-    shared: &Shared<'_>,
+    shared: &SharedFns<'_>,
     embedded: &Embedded,
     check: impl FnOnce(&Collective) -> Result<(), Vec<Diagnostic>>,
     reported: &mut Vec<Diagnostic>,
 ) -> TokenStream {
-    let Shared { own, called, whole } = *shared;
+    let SharedFns { own, called, whole } = *shared;
     let mut parsed = syntax::parse(options.clone(), own.clone(), called, Places::default());
     // A shared fn sees less than a fn of the body, and has to be right on its own.
     if parsed.body.is_ok() && !called.is_empty() {
@@ -126,7 +126,7 @@ fn left_behind(options: TokenStream, item: &ItemFn, body: &Body, source: &Source
     }
 }
 
-/// What becomes of an item with `#[schedule(..)]` that is no collective, or not yet: an error, and the item.
+/// Expands `#[schedule(..)]` on an item that is no collective, or not yet: an error, and the item.
 pub fn misplaced_schedule(item: TokenStream) -> TokenStream {
     let mut places = Places::default();
     let loc = places.between(Span::call_site(), Span::call_site());

@@ -41,7 +41,7 @@ pub(crate) fn attribute(attributes: &[Attribute]) -> Option<&Attribute> {
     })
 }
 
-/// What is wrong with the attribute on this module, if anything.
+/// Returns the finding on an attribute that cannot stand on this module.
 pub(crate) fn misplaced(module: &ItemMod, options: &TokenStream, places: &mut Places) -> Option<Diagnostic> {
     if module.content.is_none() {
         let message = "`#[collectives]` stands on a module whose items are in another file";

@@ -3,15 +3,15 @@
 use crate::depth;
 use crate::diagnose::Places;
 use crate::embed::{Embedded, Page, same};
-use crate::expand::{Shared, stage1, yielding};
+use crate::expand::{SharedFns, stage1, yielding};
 use crate::item::{self, is_collective, take_options};
 use proc_macro2::{Span, TokenStream};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, SourceFile};
 use quote::{ToTokens, quote};
 use syn::{Item, ItemFn, ItemMod, Stmt};
 
-/// What `#[collectives] mod m { .. }` becomes: the module with every collective made an item that yields it, as
-/// [`crate::expand`] does, without the fns that the collectives call; everything else is left as it is.
+/// Expands `#[collectives] mod m { .. }`: each collective becomes an item that yields it, as by [`crate::expand`]. The
+/// fns that collectives call go; everything else stays.
 pub fn expand_module(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut places = Places::default();
     if let Some(finding) = depth::too_deep(&item, &mut places) {
@@ -60,8 +60,8 @@ pub fn expand_module(options: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// What a collective of the module becomes: as if the fns that it calls were defined in its body. Findings on what it
-/// shares with another one are reported once.
+/// Expands a collective of the module as if the fns that it calls were defined in its body. Findings on a shared fn are
+/// reported once.
 fn collective(
     item: &ItemFn,
     called: Vec<ItemFn>,
@@ -76,7 +76,7 @@ fn collective(
     let embedded = laid_out.unwrap_or_else(|| Embedded::new(&options, &whole));
     let mut own = item.clone();
     take_options(&mut own);
-    let shared = Shared { own: &own, called: &called, whole: &whole };
+    let shared = SharedFns { own: &own, called: &called, whole: &whole };
     yielding(options, &shared, &embedded, stage1, reported)
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct CheckArgs {
     setting: SettingOptions,
 }
 
-/// What is said about one world size, with one value of each parameter.
+/// The verdict on one world size, with one value of each parameter.
 #[derive(Debug)]
 struct CheckedSize {
     ranks: u32,
@@ -54,7 +54,7 @@ enum SizeVerdict {
     Wrong,
 }
 
-/// What is proved of a program.
+/// A proved program.
 #[derive(Debug)]
 struct Proved {
     report: Report,
@@ -83,7 +83,7 @@ enum ScheduleVerdict {
 }
 
 impl Proved {
-    /// Whether every schedule is proved.
+    /// Returns true if every schedule is proved.
     fn whole(&self) -> bool {
         self.schedules.iter().all(|schedule| matches!(schedule.outcome, ScheduleVerdict::Proved { .. }))
     }
@@ -187,7 +187,7 @@ fn prove(
     CheckedSchedule { number: index + 1, outcome }
 }
 
-/// What a schedule waits for, if all that is wrong with it is that something cannot be carried out yet.
+/// Returns the features that a schedule waits for, if their lack is all that is wrong with it.
 fn waits(list: &[Diagnostic]) -> Option<String> {
     let what = |finding: &Diagnostic| {
         let what = finding.message.strip_suffix(" cannot be carried out yet")?;
@@ -198,7 +198,7 @@ fn waits(list: &[Diagnostic]) -> Option<String> {
     Some(parts.join(", "))
 }
 
-/// Whether the collective may be called in place, or out of place; else the first reason.
+/// Checks that the collective can be called in place, or out of place; returns the first reason otherwise.
 fn called(collective: &Collective, ranks: u32, in_place: bool) -> Result<(), String> {
     collective.called(in_place).program(ranks).map(drop).map_err(|Diagnostics { list, .. }| {
         list.first().map_or_else(String::new, |finding| match (finding.loc, finding.notes.first()) {

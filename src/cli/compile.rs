@@ -33,10 +33,10 @@ pub(crate) struct CompileArgs {
     arch: nvrtc::Arch,
     #[command(flatten)]
     element: run::Element,
-    /// What to print or write [default: all but msccl, with -o]
+    /// Stages to print or write [default: all but msccl, with -o]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STAGE,..")]
     emit: Vec<Stage>,
-    /// Whose limits a file of stage msccl keeps
+    /// Runtime whose limits a file of stage msccl keeps
     #[arg(long = "for", value_enum, value_name = "RUNTIME", default_value_t = MscclRuntime::Rccl)]
     runtime: MscclRuntime,
     /// Write NAME.EXTENSION for each stage into this folder, which is created if need be
@@ -66,7 +66,7 @@ enum Stage {
     Mscclpp,
 }
 
-/// What runs MSCCL XML files.
+/// A runtime that executes MSCCL XML files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum MscclRuntime {
     /// RCCL: 64 steps a thread block.
@@ -89,7 +89,7 @@ impl Stage {
         }
     }
 
-    /// Whether it is one of Quadrille's own, which `-o` alone writes.
+    /// Returns true if the stage is one of Quadrille's own, which `-o` writes without `--emit`.
     fn own(self) -> bool {
         !matches!(self, Stage::Msccl | Stage::Mscclpp)
     }
@@ -182,7 +182,7 @@ pub(crate) fn compile(compile: &CompileArgs, out: &mut Output) -> Result<(), Com
     Ok(())
 }
 
-/// What to make, in the order of the stages, each once.
+/// Returns the stages to make, in order, each once.
 fn stages(compile: &CompileArgs, format: OutputFormat) -> Result<Vec<Stage>, StageError> {
     let mut stages = compile.emit.clone();
     stages.sort();

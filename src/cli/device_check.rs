@@ -22,7 +22,7 @@ pub(crate) struct DeviceCheckArgs {
     /// Time for all parts; what no longer fits is skipped
     #[arg(long, value_name = "TIME", default_value = "200s", value_parser = parse_time)]
     budget: Duration,
-    /// Which parts [default: all]
+    /// Parts to run [default: all]
     #[arg(long, value_delimiter = ',', value_parser = part())]
     parts: Option<Vec<Part>>,
     /// World sizes of the examples; everything else takes the largest

@@ -11,11 +11,11 @@ use std::process::{Command, Stdio};
 #[derive(Debug, Serialize)]
 struct MachineFinding {
     what: &'static str,
-    /// Whether it is there.
+    /// True if it is there.
     present: bool,
-    /// Whether collectives cannot run without it.
+    /// True if collectives cannot run without it.
     needed: bool,
-    /// What it is, or why it is missing.
+    /// Its version or figures, or why it is missing.
     details: String,
     /// How to get it.
     help: Option<String>,
@@ -121,7 +121,7 @@ fn devices(surveyed: &Result<Survey, Error>) -> Vec<MachineFinding> {
     }
 }
 
-/// Whether the GPUs' switch combines and multicasts.
+/// Finds out if the GPUs' switch combines and multicasts.
 fn switch(made: &Result<(), String>) -> MachineFinding {
     const WHAT: &str = "multicast";
     match made {
@@ -134,7 +134,7 @@ fn switch(made: &Result<(), String>) -> MachineFinding {
     }
 }
 
-/// What to do where the driver refuses what it says to have.
+/// The help where the driver refuses a multicast object although it reports support.
 const WITHOUT_MULTICAST: &str = "see that the Fabric Manager runs (`systemctl status nvidia-fabricmanager`), that confidential \
      computing is off, and that nothing else on the machine has used up the switches' multicast objects; without them moves \
      go rank by rank";
@@ -158,7 +158,7 @@ fn described(gpu: &Gpu) -> String {
     format!("{ordinal}: {name}, {arch}, {memory} GiB, {multiprocessors} multiprocessors{lacks}")
 }
 
-/// Whether the driver takes what NVRTC makes.
+/// Finds out if the driver takes the PTX of this NVRTC.
 fn fits(surveyed: &Result<Survey, Error>) -> MachineFinding {
     const WHAT: &str = "driver and NVRTC";
     let (Ok(survey), Ok(version)) = (surveyed, nvrtc::version()) else {
@@ -189,7 +189,7 @@ fn fits(surveyed: &Result<Survey, Error>) -> MachineFinding {
     }
 }
 
-/// What of each link is worth a line.
+/// The facts of a link.
 fn link(link: &PeerLink) -> serde_json::Value {
     let PeerLink { gpu, peer, access, native_atomics, tried, .. } = link;
     let mut json = json!({ "gpu": gpu, "peer": peer, "access": access, "native_atomics": native_atomics });
@@ -228,7 +228,7 @@ fn matrix(surveyed: &Result<Survey, Error>, out: &mut Output) {
     }
 }
 
-/// Where collectives can run here.
+/// Names the worlds that this machine can make.
 fn worlds(surveyed: &Result<Survey, Error>) -> Vec<String> {
     let mut worlds = vec!["virtual GPUs on this CPU".to_owned()];
     if let Ok(survey) = surveyed {

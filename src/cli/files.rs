@@ -13,11 +13,11 @@ pub(crate) enum WriteError {
     /// The system refuses.
     #[error("cannot {doing} {}: {source}; nothing was written\nhelp: name a folder that can be written", path.display())]
     System {
-        /// What was tried, as a verb.
+        /// The action that failed, as a verb.
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is a file, and it was not said that it may be replaced.
@@ -108,7 +108,7 @@ impl FileSet {
 /// A file that has its name.
 struct PublishedFile {
     path: PathBuf,
-    /// What lay there before.
+    /// The file that lay there before.
     replaced: Option<Aside>,
 }
 

@@ -19,12 +19,12 @@ pub(crate) struct ImportArgs {
     file: String,
     #[command(flatten)]
     setting: SettingOptions,
-    /// What to print
+    /// The form to print
     #[arg(long, value_enum, default_value_t = ImportForm::Schedule)]
     emit: ImportForm,
 }
 
-/// What becomes of a plan.
+/// The form in which a plan is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum ImportForm {
     /// Steps, waits and signals of every thread block, proved.
@@ -52,7 +52,7 @@ pub(crate) enum ImportError {
     Rust {
         /// The plan.
         name: String,
-        /// What is found.
+        /// The finding.
         why: String,
     },
 }

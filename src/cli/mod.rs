@@ -134,7 +134,7 @@ fn parse<T: Parser>(arguments: Vec<OsString>) -> Result<T, ExitCode> {
     })
 }
 
-/// Whether arguments that cannot be read ask for JSON.
+/// Returns true if arguments that cannot be read ask for JSON.
 fn wants_json(arguments: &[OsString]) -> bool {
     let pairs = arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
     pairs || arguments.iter().any(|argument| argument == "--format=json")

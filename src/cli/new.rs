@@ -95,7 +95,7 @@ const FILES: [(&str, &str); 5] = [
 /// The file with the collective.
 const LIBRARY: &str = "src/lib.rs";
 
-/// What the tests' schedule and report are compared with.
+/// Snapshots with which the tests compare the schedule and the report.
 const SNAPSHOTS: [&str; 2] =
     ["tests/snapshots/collective__schedule.snap", "tests/snapshots/collective__report.snap"];
 
@@ -139,7 +139,7 @@ pub(crate) enum NewError {
     NoTree {
         /// The path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: NoTree,
     },
     /// The system refuses.
@@ -147,12 +147,12 @@ pub(crate) enum NewError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What a source tree lacks.
+/// The part that a source tree lacks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum NoTree {

@@ -1,4 +1,4 @@
-//! What a command prints: lines for people, or one JSON object for programs.
+//! The output of a command: lines for people, or one JSON object for programs.
 
 use crate::cli::failure::CommandFailure;
 use clap::ValueEnum;
@@ -106,7 +106,7 @@ pub(crate) fn complain(text: &str) {
     drop(writeln!(io::stderr(), "{text}"));
 }
 
-/// Whether a stream gets colors: it is a terminal, and `NO_COLOR` and `TERM=dumb` do not forbid it.
+/// Returns true if a stream gets colors: it is a terminal, and `NO_COLOR` and `TERM=dumb` do not forbid it.
 fn color(stream: &impl IsTerminal) -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     stream.is_terminal() && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb")

@@ -35,9 +35,9 @@ impl FromStr for WorldSize {
 pub(crate) struct NotAdmitted {
     /// The collective.
     pub(crate) name: String,
-    /// What was asked for.
+    /// The world size of the command.
     pub(crate) ranks: u32,
-    /// What it is for.
+    /// The world sizes that the plan is for.
     pub(crate) admitted: Vec<u32>,
 }
 

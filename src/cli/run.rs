@@ -52,7 +52,7 @@ pub(crate) struct RunOptions {
     bytes: Option<size::ByteSize>,
     #[command(flatten)]
     element: Element,
-    /// Where to run
+    /// The world to run on
     #[arg(long, value_enum, default_value_t = WorldOption::Auto)]
     world: WorldOption,
     /// As many ranks share one GPU, in one launch
@@ -135,7 +135,7 @@ pub(crate) enum RunFailure {
         calls: u32,
         /// The first one with wrong results, from 1.
         call: u32,
-        /// What is wrong in it.
+        /// The comparison that failed.
         compared: Box<Compared>,
     },
     /// Not every interleaving is right.
@@ -145,7 +145,7 @@ pub(crate) enum RunFailure {
         seed: u64,
         /// Seeds before it.
         tried: u64,
-        /// What goes wrong.
+        /// The problem.
         problem: String,
         /// The command that does it again.
         replay: String,
@@ -160,9 +160,9 @@ pub(crate) enum RunFailure {
         from: u32,
         /// The receiving rank.
         to: u32,
-        /// What crossed.
+        /// Bytes that crossed.
         data: u64,
-        /// What should have.
+        /// Bytes that the schedule has.
         scheduled: u64,
     },
     /// The machine has not the memory.
@@ -220,7 +220,7 @@ impl From<Error> for CommandFailure {
     }
 }
 
-/// What the times are.
+/// Says which clock the times are of.
 fn clock(world: &World) -> &'static str {
     match world.is_virtual() {
         true => "wall time of the virtual GPUs on this CPU, not a GPU figure",

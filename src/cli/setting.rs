@@ -58,7 +58,7 @@ pub(crate) enum SettingError {
     NoSchedule {
         /// The collective.
         name: String,
-        /// What was asked for.
+        /// The number of values given.
         given: usize,
         /// How many it has.
         count: usize,

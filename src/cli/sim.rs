@@ -42,7 +42,7 @@ pub(crate) struct SimArgs {
     bytes: size::ByteSize,
     #[command(flatten)]
     element: Element,
-    /// What the virtual clock charges for
+    /// The machine that the virtual clock models
     #[arg(long, value_name = "NAME", default_value = "dgx-h100", value_parser = PossibleValuesParser::new(Topology::PRESETS))]
     topology: String,
     /// Decides the test data and the order of warps
@@ -59,7 +59,7 @@ pub(crate) struct SimArgs {
     overwrite: bool,
 }
 
-/// What the times are.
+/// Says which clock the times are of.
 const CLOCK: &str = "virtual time: a prediction by the model of the topology, not a measurement";
 
 /// `quadrille sim FILE`.
@@ -114,7 +114,7 @@ pub(crate) fn sim(sim: &SimArgs, out: &mut Output) -> Result<(), CommandFailure>
     report.agrees()
 }
 
-/// What is called.
+/// The call to simulate.
 struct SimCall<'a> {
     job: Job<'a>,
     message: &'a TestMessage,

@@ -16,7 +16,7 @@ macro_rules! builtins {
     };
 }
 
-/// What `builtin:NAME` names: the sources in examples/, all of them.
+/// The built-in collectives: all sources in examples/.
 const BUILTINS: &[(&str, &str)] = builtins! {
     "all_pairs_all_gather"
     "all_pairs_all_reduce"

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 /// A collective's fn with its attributes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Body {
-    /// What is known before the body runs.
+    /// The options of the attribute, known before the body runs.
     pub head: Head,
     /// The sizes that the attribute gives, each as a fn, by [`Size`].
     pub sizes: [BodyFn; 3],

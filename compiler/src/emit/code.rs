@@ -11,7 +11,7 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// What `write!` and `writeln!` call. Nothing is returned, since writing to a `String` cannot fail.
+    /// Serves `write!` and `writeln!`. Returns nothing, since writing to a `String` cannot fail.
     pub(super) fn write_fmt(&mut self, arguments: fmt::Arguments<'_>) {
         let _ = fmt::write(self, arguments);
     }

@@ -82,7 +82,7 @@ impl<'p> Split<'p> {
         self.recorder.finish()
     }
 
-    /// Where a chunk lies out of place, when it is read or stored next.
+    /// Returns the place of a chunk in the form out of place, at its next read or store.
     fn place(&mut self, at: Location, store: bool) -> Location {
         if at.buffer != Buffer::Data {
             return at;
@@ -163,8 +163,8 @@ fn raw(at: Location, len: u32) -> RawSlice {
     RawSlice { buffer: at.buffer, rank: at.rank.0.into(), start, end: start + i64::from(len) }
 }
 
-/// What an operation reads and stores where every chunk is at another place: chunks that stay neighbours stay
-/// together. `place` is asked chunk by chunk, for what is read before what is stored.
+/// Divides an operation whose chunks all move to other places: neighbours that stay neighbours stay together. Calls
+/// `place` for each chunk, for reads before stores.
 fn pieces(op: &Op, mut place: impl FnMut(Location, bool) -> Location) -> Vec<(Vec<RawSlice>, Vec<RawSlice>)> {
     let mut pieces: Vec<(Vec<RawSlice>, Vec<RawSlice>)> = Vec::new();
     let len = op.dests.first().map_or(0, |dest| dest.len);

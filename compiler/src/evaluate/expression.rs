@@ -69,14 +69,14 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Whether the number `x`, which is the value of `expr` or a part of it, is in the range of its type.
+    /// Checks that the number `x`, the value of `expr` or a part of it, is in the range of its type.
     fn fit(&mut self, expr: &Expr, x: i64, ty: &Type, loc: Loc) -> Evaluated<()> {
         let Type::Int(ty) = ty else { return Ok(()) };
         let cast = UnaryOp::Cast(*ty);
         cast.apply(x).map(|_| ()).map_err(|fault| self.fault(cast.explain(x, fault), loc, &[expr]))
     }
 
-    /// Whether the integers stored from `at` on are in the ranges of the type.
+    /// Checks that the integers stored from `at` on are in the ranges of the type.
     fn fit_all(&mut self, expr: &Expr, at: usize, ty: &Type, loc: Loc) -> Evaluated<()> {
         let items: &mut dyn Iterator<Item = &Type> = match ty {
             Type::Tuple(items) => &mut items.iter(),
@@ -148,7 +148,7 @@ impl<'a> Evaluator<'a> {
         self.store(value, self.base + slot as usize)
     }
 
-    /// Where a place begins among the slots.
+    /// Returns the slot at which a place begins.
     pub(super) fn address(&mut self, place: &'a VariablePart) -> Evaluated<usize> {
         let mut at = self.base + place.slot as usize;
         for indexing in &place.indices {

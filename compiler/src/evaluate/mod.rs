@@ -26,7 +26,7 @@ use crate::options::How;
 use crate::program::kind::Shape;
 use crate::program::{Program, ProgramSetting, RawSite, TrailId};
 
-/// What one run may cost, in steps: a statement, an iteration and a call are one each, and so is every chunk that an
+/// The budget of one run, in steps: a statement, an iteration and a call are one each, and so is every chunk that an
 /// operation reads or stores. (A ring all-reduce over 512 ranks takes 11 million.) A loop without end is stopped within
 /// a second or two, also in a build without optimization.
 const BUDGET: u64 = 20_000_000;
@@ -221,7 +221,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What to do where a `while` has taken most of the budget.
+    /// Returns the help for a `while` that has taken most of the budget.
     fn endless(&mut self) -> Option<String> {
         let name = self.recorder.trails().intern("while");
         let loops = self.iterations.iter().filter(|iteration| iteration.name == name);

@@ -29,13 +29,13 @@ pub(super) struct Operands {
 struct Chunks {
     buffer: Buffer,
     ranks: Range<usize>,
-    /// Whether the text names several ranks, if perhaps one by number.
+    /// True if the text names ranks by a range, which may hold one alone.
     many: bool,
     start: i64,
     end: i64,
 }
 
-/// What stands right of a `=`.
+/// The right side of a `=`.
 #[derive(Debug)]
 enum Sources {
     /// One operand, or several combined in order. Those of several ranks go pairwise with the destination's.
@@ -200,7 +200,7 @@ impl<'a> Evaluator<'a> {
         result
     }
 
-    /// Where in the run the statement is.
+    /// Returns the statement with the iteration in which it runs.
     fn origin(&mut self) -> Origin {
         let statement = self.recorder.statement(self.loc, self.attributes.how);
         Origin { statement, trail: self.trail() }
@@ -257,7 +257,7 @@ impl<'a> Evaluator<'a> {
         Ok(if split { Form::Split { same } } else { Form::One })
     }
 
-    /// Whether no operation of the statement stores what another one reads or stores; reported otherwise.
+    /// Returns true if no operation of the statement stores chunks that another one reads or stores; reports it otherwise.
     /// `same` says that all would store the same value.
     fn separate(&mut self, operands: &Operands, same: bool) -> bool {
         let dests = &operands.dests;

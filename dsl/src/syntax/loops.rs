@@ -22,7 +22,7 @@ impl Parser {
         Some(StmtKind::For { slot, name, range: range?, body })
     }
 
-    /// What a `for` runs over.
+    /// Reads the range of a `for`.
     fn range(&mut self, expr: &syn::Expr) -> Option<ForRange> {
         self.stray_attributes(attributes(expr));
         match expr {

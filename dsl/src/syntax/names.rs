@@ -6,7 +6,7 @@ use super::parser::{Finding, Parser, text};
 use super::statement::buffer_root;
 use quadrille_compiler::program::ids::Buffer;
 
-/// Where an author looks for what the language does by itself.
+/// Names under which authors look for synchronization, which the language adds by itself.
 const SYNCHRONIZATIONS: [&str; 14] = [
     "sync",
     "synchronize",
@@ -24,23 +24,23 @@ const SYNCHRONIZATIONS: [&str; 14] = [
     "__threadfence_system",
 ];
 
-/// What libraries call the movement of data.
+/// Names that libraries have for the movement of data.
 const MOVEMENTS: [&str; 10] =
     ["send", "recv", "receive", "put", "get", "copy", "memcpy", "load", "store", "reduce_scatter"];
 
-/// What SPMD programs call the rank that they run on.
+/// Names that SPMD programs have for the rank that they run on.
 const OWN_RANK: [&str; 6] = ["rank", "my_rank", "myrank", "rank_id", "me", "self"];
 
-/// What other libraries call the world size.
+/// Names that other libraries have for the world size.
 const WORLD_SIZE: [&str; 8] =
     ["N", "n", "world", "world_size", "WORLD_SIZE", "nranks", "num_ranks", "n_ranks"];
 
-/// Whether a call of this name asks for what the compiler does by itself.
+/// Returns true if a call of this name asks for synchronization.
 pub(super) fn synchronizes(name: &str) -> bool {
     SYNCHRONIZATIONS.contains(&name)
 }
 
-/// What to say of a synchronization.
+/// The help for a synchronization that the author wrote.
 pub(super) const NO_SYNCHRONIZATION: &str =
     "leave it out: the compiler inserts every synchronization that the data need";
 
@@ -161,7 +161,7 @@ impl Parser {
         self.outside(at, format!("`{name}(..)` on chunks"), &instead);
     }
 
-    /// Whether an expression is written like a chunk of a buffer, of which there is none of that name.
+    /// Returns true if an expression looks like a chunk of a buffer that does not exist.
     pub(super) fn like_a_chunk(&self, expr: &syn::Expr) -> bool {
         let base = |expr| match unwrapped(expr) {
             syn::Expr::Index(index) => Some(&*index.expr),

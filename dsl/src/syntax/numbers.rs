@@ -28,12 +28,12 @@ pub(super) fn integer(value: &Expr) -> Option<i64> {
 struct Listed<'a> {
     /// The option, as messages name it.
     option: &'a str,
-    /// What one of them is, and several.
+    /// The words for one of them and for several.
     one: &'a str,
     many: &'a str,
     help: &'a str,
     limit: i64,
-    /// What is said of a list or range that is longer.
+    /// The note on a list or range that is longer.
     too_many: String,
 }
 

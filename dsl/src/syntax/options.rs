@@ -12,7 +12,7 @@ use syn::{Expr, Meta, Token};
 
 const OPTIONS: &str = "ranks, chunks, in_place, root, nodes, params, scratch, divisible, reproducible, only";
 
-/// What the attribute says, as far as it could be read.
+/// The attribute's options, as far as they could be read.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     /// `None` where none was named, or none that there is.
@@ -189,7 +189,7 @@ impl Seen {
     }
 }
 
-/// What options that have been read say of a size.
+/// Returns the expression of a size among options that have been read.
 pub(crate) fn size(tokens: TokenStream, size: Size) -> Option<Expr> {
     let metas = Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens).ok()?;
     metas.into_iter().find_map(|meta| match meta {

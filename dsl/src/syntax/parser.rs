@@ -1,4 +1,4 @@
-//! What the lowering from syn's tree has at hand: findings, places, names and slots.
+//! The state of the parser: findings, places, names in scope and slots.
 
 use crate::diagnose::Places;
 use proc_macro2::{Ident, TokenStream};
@@ -33,7 +33,7 @@ pub(super) struct Typed {
 }
 
 impl Typed {
-    /// What stands for an expression that has been reported.
+    /// Stands for an expression that has been reported.
     pub(super) fn unknown() -> Typed {
         Typed { expr: Expr::Const(0), ty: Type::Unknown }
     }
@@ -56,7 +56,7 @@ pub(super) struct Binding {
     pub(super) mutable: bool,
 }
 
-/// What the attribute says of the names in the body.
+/// The attribute's facts that decide which names the body has.
 #[derive(Clone, Debug)]
 pub(super) struct Attribute {
     pub(super) kind: Option<Kind>,
@@ -65,7 +65,7 @@ pub(super) struct Attribute {
     pub(super) params: Vec<String>,
 }
 
-/// Whether `NODES` has a value.
+/// The state of `NODES`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Nodes {
     Said,
@@ -78,14 +78,14 @@ pub(super) enum Nodes {
 pub(super) struct Parser {
     pub(super) places: Places,
     pub(super) findings: Vec<Diagnostic>,
-    /// What the names of the body depend on; `None` if the attribute could not be read.
+    /// The facts that decide which names the body has; `None` if the attribute could not be read.
     pub(super) known: Option<Attribute>,
     pub(super) nodes: Nodes,
-    /// Whether this is a fn that several collectives share.
+    /// True in a fn that several collectives share.
     pub(super) in_helper: bool,
-    /// Whether this is a size that the attribute gives.
+    /// True in a size that the attribute gives.
     pub(super) in_size: bool,
-    /// Whether this is in `expect!` or `unspecified!`.
+    /// True in `expect!` or `unspecified!`.
     pub(super) in_promise: bool,
     pub(super) variables: Vec<BodyVariable>,
     /// Variables in scope, innermost last.

@@ -8,7 +8,7 @@ use quadrille_compiler::options::{self, Given, How, Protocol, ScheduleOptions, T
 use std::fmt;
 use syn::{Attribute, Expr, Lit, Meta, MetaNameValue};
 
-/// What `#[schedule(..)]` may say on the fn.
+/// The keys of `#[schedule(..)]` on the fn.
 const KEYS: &str = "protocol, transport, instances, blocks, threads, slots, tile, unroll, from, up_to";
 
 impl Parser {
@@ -24,7 +24,7 @@ impl Parser {
         schedules
     }
 
-    /// What `#[schedule(..)]` says of a statement or block.
+    /// Reads `#[schedule(..)]` of a statement or block.
     pub(super) fn how(&mut self, attribute: &Attribute) -> How {
         self.schedule(attribute, false).unwrap_or_default().how
     }

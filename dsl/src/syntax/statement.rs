@@ -317,7 +317,7 @@ pub(crate) fn buffer_root(expr: &syn::Expr) -> Option<String> {
     }
 }
 
-/// Whether attributes that say how may stand on the statement.
+/// Returns true if the statement takes attributes of the schedule.
 fn carries_attributes(expr: &syn::Expr) -> bool {
     match expr {
         syn::Expr::ForLoop(_)

@@ -1,4 +1,4 @@
-//! What `check` says in JSON; docs/cli.md lists the fields.
+//! The JSON of `check`; docs/cli.md lists the fields.
 
 use super::{CheckedSchedule, CheckedSize, Proved, ScheduleVerdict, SizeVerdict};
 use quadrille_compiler::options::Protocol;

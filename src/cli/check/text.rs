@@ -1,4 +1,4 @@
-//! What `check` prints: one world size whole, several as a table.
+//! The text of `check`: one world size whole, several as a table.
 
 use super::{CheckedSchedule, CheckedSize, Proved, ScheduleVerdict, SizeVerdict};
 use quadrille_compiler::collective::Collective;

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-/// Where the data come from.
+/// The source of the data.
 #[derive(Debug)]
 pub(crate) enum Data {
     /// Small integers, whose sums are exact; other ones for each call.
@@ -32,7 +32,7 @@ pub(crate) struct Calls<'a> {
     pub(crate) data: Data,
 }
 
-/// What the calls gave.
+/// The results of the calls.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) load: LoadTimes,
@@ -46,7 +46,7 @@ pub(crate) struct Ran {
     pub(crate) first_wrong: Option<(u32, Compared)>,
     /// Of the last call.
     pub(crate) compared: Compared,
-    /// What each rank received in the last call.
+    /// The output of each rank in the last call.
     pub(crate) outputs: Vec<Vec<u8>>,
 }
 
@@ -134,7 +134,7 @@ impl Compared {
         }
     }
 
-    /// What was compared, over all calls.
+    /// Describes the comparison over all calls.
     pub(crate) fn described(&self, elements: u64, wrong: u64) -> Described {
         let (rule, bound_used) = match self {
             Compared::Exact(_) => ("exact", None),

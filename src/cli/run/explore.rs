@@ -66,7 +66,7 @@ impl PolicyOption {
     }
 }
 
-/// What was tried, in JSON.
+/// The interleavings tried, in JSON.
 #[derive(Debug, Serialize)]
 struct Tried {
     policy: &'static str,
@@ -145,7 +145,7 @@ pub(super) fn run(
     Err(RunFailure::Interleaving { seed, tried, problem, replay }.into())
 }
 
-/// What is wrong in the first call, counted from 1, whose result is not the reference.
+/// Describes the first call, counted from 1, whose result is not the reference.
 fn first_wrong(
     message: &TestMessage,
     expected: &[Vec<Vec<u8>>],

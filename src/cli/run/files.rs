@@ -84,9 +84,9 @@ pub(crate) enum FilesError {
          'grad_{RANK}.npy'"
     )]
     OneForAll {
-        /// Which option.
+        /// The option.
         option: &'static str,
-        /// What it says.
+        /// Its value.
         path: String,
         /// Ranks that have such a file.
         ranks: usize,
@@ -146,7 +146,7 @@ pub(crate) enum FilesError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it now.
+        /// The problem with the file now.
         problem: FileProblem,
     },
     /// A result that its file's format does not hold.
@@ -169,7 +169,7 @@ fn list(problems: &[InputProblem]) -> String {
     if more > 0 { text + &format!("\n  and {more} more") } else { text }
 }
 
-/// What is wrong with one rank's input.
+/// A problem with one rank's input.
 #[derive(Debug)]
 pub(crate) struct InputProblem {
     rank: Rank,
@@ -282,7 +282,7 @@ impl Files {
         self.inputs.iter().map(describe).collect()
     }
 
-    /// What each rank contributes, and where the results go.
+    /// Reads each rank's contribution, and returns it with the files of the results.
     pub(super) fn read(self) -> Result<(Vec<Vec<u8>>, Option<Outputs>), FilesError> {
         let mut inputs = vec![Vec::new(); self.ranks as usize];
         for (rank, mut file) in self.inputs {
@@ -362,7 +362,7 @@ fn reserve(
     Ok(Outputs { set, dtype, name: name.unwrap_or_default(), files })
 }
 
-/// Whether two paths are one file, by whatever way they lead there.
+/// Returns true if two paths lead to one file.
 fn same(input: &Path, output: &Path) -> bool {
     let place = |path: &Path| {
         let folder = folder(path).canonicalize();

@@ -1,4 +1,4 @@
-//! What a run prints: nccl-tests' table, and the times around it.
+//! The text of a run: nccl-tests' table, and the times around it.
 
 use super::calls::{Calls, Ran};
 use crate::cli::output::Output;

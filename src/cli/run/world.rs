@@ -1,4 +1,4 @@
-//! Where a collective runs, and why there.
+//! The world in which a collective runs, with the reason.
 
 use super::explore::Exploration;
 use super::{RunOptions, WorldOption};

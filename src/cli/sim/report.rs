@@ -1,4 +1,4 @@
-//! What a simulated call did: links, accesses, instructions, waits, and the predicted time.
+//! The report of a simulated call: links, accesses, instructions, waits, and the predicted time.
 
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
@@ -27,7 +27,7 @@ struct Crossed {
     flag_bytes: u64,
 }
 
-/// What a call did.
+/// The report of a simulated call.
 #[derive(Debug)]
 pub(super) struct SimReport {
     pub(super) title: String,
@@ -184,7 +184,7 @@ impl SimReport {
         out.field("virtual", virtual_);
     }
 
-    /// Whether each link carried the program's bytes, no more and no less; of lines, stage 3's tests count them.
+    /// Checks that each link carried the program's bytes, no more and no less. The tests of stage 3 count those of lines.
     pub(super) fn agrees(&self) -> Result<(), CommandFailure> {
         let differs = |crossed: &Crossed| !self.lines && crossed.data != crossed.scheduled;
         match self.links.iter().find(|(_, crossed)| differs(crossed)) {

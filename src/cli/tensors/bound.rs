@@ -1,4 +1,4 @@
-//! What results of users' own data may be, and whether they are.
+//! Bounds of results of users' own data, and the check of results against them.
 //!
 //! What is copied must be the same bits, NaNs included. Integers, minima and maxima do not depend on the order of
 //! operations, and must be what the reference has. What rounds depends on that order, which a kind does not prescribe; so
@@ -31,7 +31,7 @@ struct Precision {
     growth: f64,
     /// The smallest positive number.
     smallest: f64,
-    /// What is larger becomes infinity: half a step above the largest number.
+    /// Larger numbers become infinity: half a step above the largest number.
     limit: f64,
 }
 
@@ -55,7 +55,7 @@ impl Precision {
     }
 }
 
-/// What one element may be.
+/// The values that one element may have.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Allowed {
     /// Finite numbers.
@@ -70,7 +70,7 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    /// What `op` may make of `values` in any order, computed in f32 and stored as `dtype`, or in f64.
+    /// Returns the results of `op` over `values` in any order, computed in f32 and stored as `dtype`, or in f64.
     fn result(values: impl Iterator<Item = f64>, op: RedOp, dtype: DType, ranks: u32) -> Allowed {
         match op {
             RedOp::Prod => Allowed::product(values, dtype),
@@ -211,7 +211,7 @@ pub(crate) struct Difference {
     must: Must,
 }
 
-/// What an element must be.
+/// The value that an element must have.
 #[derive(Clone, PartialEq, Debug)]
 enum Must {
     /// In some order of operations.

@@ -32,7 +32,7 @@ impl TensorFormat {
         }
     }
 
-    /// Whether files of this format hold elements of this type.
+    /// Returns true if files of this format hold elements of this type.
     pub(crate) fn takes(self, dtype: DType) -> bool {
         match self {
             TensorFormat::Npy => npy::takes(dtype),
@@ -49,14 +49,14 @@ impl TensorFormat {
     }
 }
 
-/// What a header says, after it was found to agree with the file.
+/// The facts of a header that agrees with its file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct TensorInfo {
     /// Element type.
     pub(crate) dtype: DType,
     /// Elements in each dimension, the last one contiguous; empty for a single number.
     pub(crate) shape: Vec<u64>,
-    /// Where the data begin in the file.
+    /// The offset of the data in the file, in bytes.
     offset: u64,
     /// How many bytes they have.
     pub(crate) bytes: u64,
@@ -118,9 +118,9 @@ impl From<io::Error> for FileProblem {
 /// A file whose header has been read.
 #[derive(Debug)]
 pub(crate) struct TensorFile {
-    /// Where it lies.
+    /// The path.
     pub(crate) path: PathBuf,
-    /// What it holds.
+    /// The type and shape.
     pub(crate) info: TensorInfo,
     file: File,
 }

@@ -30,7 +30,7 @@ const LONGEST: u32 = 1 << 16;
 /// The most dimensions that NumPy has.
 const DIMENSIONS: usize = 64;
 
-/// What the data are aligned to.
+/// The alignment of the data, in bytes.
 const ALIGNMENT: usize = 64;
 
 /// Why a file is no usable .npy file.
@@ -54,7 +54,7 @@ pub(crate) enum NpyProblem {
     Header {
         /// Bytes before the place.
         at: usize,
-        /// What should stand there.
+        /// The expected form.
         expected: &'static str,
     },
     /// Records with fields.
@@ -90,7 +90,7 @@ fn known() -> String {
     TYPES.map(|(_, name)| format!("'{name}'")).join(", ")
 }
 
-/// Whether NumPy has the type.
+/// Returns true if NumPy has the type.
 pub(super) fn takes(dtype: DType) -> bool {
     TYPES.iter().any(|(known, _)| *known == dtype)
 }

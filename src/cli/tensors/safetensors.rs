@@ -63,9 +63,9 @@ pub(crate) enum SafetensorsProblem {
     /// No tensor of that name.
     #[error("it has no tensor `{name}`; it has {}", list(names))]
     Missing {
-        /// What was asked for.
+        /// The tensor asked for.
         name: String,
-        /// What there is.
+        /// The tensors of the file.
         names: Vec<String>,
     },
     /// A type that no collective takes.
@@ -89,7 +89,7 @@ fn known() -> String {
     TYPES.map(|(_, name)| name.to_string()).join(", ")
 }
 
-/// Whether the format has the type.
+/// Returns true if the format has the type.
 pub(super) fn takes(dtype: DType) -> bool {
     TYPES.iter().any(|(known, _)| *known == dtype)
 }

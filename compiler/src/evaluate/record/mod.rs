@@ -19,7 +19,7 @@ use crate::verify::program::out_of_bounds::{self, DestSlices, OpSlices, SourceSl
 use rustc_hash::FxHashMap;
 use simultaneous::Staging;
 
-/// What is known of a program before it is run.
+/// The facts of a program that are known before it runs.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// The collective's name.
@@ -34,7 +34,7 @@ pub struct Header {
     pub reproducible: bool,
     /// The text that locations point into.
     pub source: SourceFile,
-    /// Where the collective's name stands.
+    /// The place of the collective's name in the text.
     pub name_loc: Loc,
 }
 
@@ -48,7 +48,7 @@ pub struct Recorder {
     staging: Staging,
 }
 
-/// Where in the run an operation comes from.
+/// The statement and the iteration of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// Its statement.
@@ -140,7 +140,7 @@ impl Recorder {
         self.program.ops.len()
     }
 
-    /// Whether nothing has been recorded.
+    /// Returns true if nothing has been recorded.
     pub fn is_empty(&self) -> bool {
         self.program.ops.is_empty()
     }
@@ -226,7 +226,7 @@ impl Recorder {
         self.add(rest);
     }
 
-    /// Where the chunks of an operation cease to follow each other in their units, if they do.
+    /// Returns the first chunk of an operation that does not follow its predecessor in the same unit.
     fn unit_end(&self, op: &Op) -> Option<u32> {
         let len = op.dests.first().map_or(0, |dest| dest.len);
         let position = |offset| self.positions.of_operation(&op.sources, &op.dests, offset);

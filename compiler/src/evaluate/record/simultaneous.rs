@@ -53,7 +53,7 @@ impl Staging {
     }
 }
 
-/// What the operations store: the slices of each buffer of each rank by their beginnings, each with its end and the
+/// The slices that the operations store, by buffer, rank and first chunk, each with its end and the
 /// number of its operation. No two overlap.
 #[derive(Default)]
 struct Stores(BTreeMap<(Buffer, Rank, u32), (u32, usize)>);
@@ -137,7 +137,7 @@ pub(super) fn in_order(mut parts: Vec<OpSlices>, staging: &mut Staging) -> Vec<O
     kept
 }
 
-/// Which operations may come next.
+/// The operations that may come next.
 struct Order {
     /// Those to come.
     left: BTreeSet<usize>,
@@ -209,7 +209,7 @@ impl Order {
     }
 }
 
-/// What can be reached from `start`, itself included.
+/// Returns all that can be reached from `start`, itself included.
 fn reached(start: usize, next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize> {
     let mut seen = BTreeSet::from([start]);
     let mut open = vec![start];
