@@ -102,7 +102,7 @@ impl Collective {
             chosen: 0,
             source: source.clone(),
             name_loc: head.name_loc,
-            evaluate: Arc::new(Evaluated { body, source }),
+            evaluate: Arc::new(EvaluatedBody { body, source }),
         }
     }
 
@@ -339,12 +339,12 @@ impl Collective {
 }
 
 /// A body, as the source of a program.
-struct Evaluated {
+struct EvaluatedBody {
     body: Body,
     source: SourceFile,
 }
 
-impl Evaluate for Evaluated {
+impl Evaluate for EvaluatedBody {
     fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         evaluate::program(&self.body, &self.source, setting)
     }

@@ -81,7 +81,7 @@ pub(crate) fn yielding(
         parsed = syntax::parse(options.clone(), whole.clone(), &[], Places::default());
     }
     let item = whole;
-    let syntax::Parsed { body, places } = parsed;
+    let syntax::ParsedCollective { body, places } = parsed;
     let checked = body.and_then(|body| {
         check(&Collective::new(body.clone(), embedded.source.clone()))?;
         Ok(body)

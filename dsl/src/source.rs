@@ -34,7 +34,7 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
             return Err(Diagnostics { list, source: Some(source) });
         }
     };
-    let mut found = Found::default();
+    let mut found = FoundCollectives::default();
     found.items(file.items, &[], &source);
     if found.findings.is_empty() {
         return Ok(found.collectives);
@@ -52,12 +52,12 @@ fn no_tokens(error: &LexError) -> Diagnostic {
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundCollectives {
     collectives: Vec<Collective>,
     findings: Vec<Diagnostic>,
 }
 
-impl Found {
+impl FoundCollectives {
     /// Collects what `items` are; `shared` are those of them that collectives may call.
     fn items(&mut self, items: Vec<Item>, shared: &[ItemFn], source: &SourceFile) {
         for item in items {

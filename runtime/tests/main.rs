@@ -15,7 +15,7 @@ mod waits;
 
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Loc;
-use quadrille_compiler::emit::{Cuda, Line};
+use quadrille_compiler::emit::{Cuda, EmittedLine};
 use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::kind::{Kind, Shape};
@@ -75,7 +75,7 @@ impl Gather {
         );
         let lines = text.lines().enumerate().filter_map(|(i, line)| {
             let (_, what) = line.split_once("//@")?;
-            Some(Line { line: i as u32 + 1, what: what.trim().to_owned(), steps: None })
+            Some(EmittedLine { line: i as u32 + 1, what: what.trim().to_owned(), steps: None })
         });
         Cuda {
             staged: false,

@@ -26,7 +26,7 @@ pub use types::Type;
 
 use crate::body::arithmetic::{BinaryOp, IntType};
 use crate::diagnostic::Loc;
-use crate::options::{How, ScheduleOptions};
+use crate::options::{ScheduleOptions, StatementOptions};
 use crate::program::ids::Buffer;
 use crate::program::kind::Kind;
 use serde::{Deserialize, Serialize};
@@ -169,7 +169,7 @@ pub struct StmtAttributes {
     /// `#[block(..)]`.
     pub block: Option<Expr>,
     /// `#[schedule(..)]` and `#[multimem]`.
-    pub how: How,
+    pub how: StatementOptions,
 }
 
 /// The action of a statement.

@@ -1,12 +1,12 @@
 //! The part of the text that is particular to a kernel: constants, tables, one `__global__`, a branch a class.
 
-use super::code::Code;
+use super::code::CodeWriter;
 use super::device;
 use super::doubt::Doubt;
 use super::movement::Movement;
 use super::tables::{Tables, constant, dispatch};
 use super::terms::{CName, LinkThread, c_protocol, scalings};
-use super::{Line, StepsAt, entry};
+use super::{EmittedLine, StepsAt, entry};
 use crate::kernel::{
     BlockClass, ClassLinks, Kernel, KernelAction, KernelLoop, KernelOperand, KernelStep, LinkEnd, LinkRun,
     StepOrigin,
@@ -18,7 +18,7 @@ use crate::schedule::CounterKind;
 use std::fmt::Display;
 
 /// Writes the text that is particular to the kernel, and returns the lines of its steps.
-pub(super) fn body(kernel: &Kernel, code: &mut Code) -> Vec<Line> {
+pub(super) fn body(kernel: &Kernel, code: &mut CodeWriter) -> Vec<EmittedLine> {
     let mut tables = Tables::new(kernel);
     // The branches first: they say which tables there are.
     let branches: Vec<Branch> = (0..)
@@ -65,7 +65,7 @@ pub(super) fn body(kernel: &Kernel, code: &mut Code) -> Vec<Line> {
 }
 
 /// Writes what all blocks begin with.
-fn prologue(code: &mut Code, kernel: &Kernel) {
+fn prologue(code: &mut CodeWriter, kernel: &Kernel) {
     writeln!(code, "using namespace {};", CName(&kernel.name));
     let most_links = kernel.classes.iter().map(BlockClass::link_count).max().unwrap_or(0).max(1);
     writeln!(code, "__shared__ Link links[{most_links}];");
@@ -100,7 +100,7 @@ fn blocks_of(class: &BlockClass) -> String {
 }
 
 /// Writes the constants and operators.
-fn head(code: &mut Code, kernel: &Kernel) {
+fn head(code: &mut CodeWriter, kernel: &Kernel) {
     let shape = &kernel.shape;
     let op = match kernel.op {
         RedOp::Sum | RedOp::Avg | RedOp::PremulSum(_) => "Sum",
@@ -129,7 +129,7 @@ fn head(code: &mut Code, kernel: &Kernel) {
 }
 
 /// Writes the operator of the steps that scale so.
-fn scaled_operator(code: &mut Code, number: usize, scaling: &Scaling) {
+fn scaled_operator(code: &mut CodeWriter, number: usize, scaling: &Scaling) {
     writeln!(code, "struct Scaled{number} : Op {{\n  static constexpr bool SCALES = true;");
     if scaling.completes {
         writeln!(code, "  static constexpr u32 DIVISOR = RANKS;");
@@ -154,9 +154,9 @@ struct ClassContext<'a> {
 /// The code of a class.
 #[derive(Default)]
 struct Branch {
-    code: Code,
+    code: CodeWriter,
     /// The lines of steps and of what stands around them, counted from the code's first line.
-    lines: Vec<Line>,
+    lines: Vec<EmittedLine>,
 }
 
 impl Branch {
@@ -233,23 +233,23 @@ impl Branch {
 
     /// Says that a step begins, or with `None`, code around steps.
     fn mark(&mut self, what: String, steps: Option<StepsAt>) {
-        self.lines.push(Line { line: self.code.lines(), what, steps });
+        self.lines.push(EmittedLine { line: self.code.lines(), what, steps });
     }
 
     /// Returns the writer for code around steps.
-    fn around(&mut self) -> &mut Code {
+    fn around(&mut self) -> &mut CodeWriter {
         self.mark(String::new(), None);
         &mut self.code
     }
 
     /// Writes the branch of a class to the whole text, and adds its lines.
-    fn write(&self, code: &mut Code, class: &BlockClass, lines: &mut Vec<Line>) {
+    fn write(&self, code: &mut CodeWriter, class: &BlockClass, lines: &mut Vec<EmittedLine>) {
         writeln!(code, "// {}", blocks_of(class));
         // Lines are counted from 1.
         let first = code.lines() + 1;
-        lines.extend(self.lines.iter().map(|line| Line { line: first + line.line, ..line.clone() }));
+        lines.extend(self.lines.iter().map(|line| EmittedLine { line: first + line.line, ..line.clone() }));
         write!(code, "{}", self.code.text());
-        lines.push(Line { line: code.lines() + 1, what: String::new(), steps: None });
+        lines.push(EmittedLine { line: code.lines() + 1, what: String::new(), steps: None });
     }
 }
 
@@ -267,7 +267,7 @@ fn meets_first(class: &BlockClass) -> bool {
 }
 
 /// Writes the loop that opens links.
-fn open(code: &mut Code, kernel: &Kernel, links: &ClassLinks, tables: &mut Tables) {
+fn open(code: &mut CodeWriter, kernel: &Kernel, links: &ClassLinks, tables: &mut Tables) {
     let rank = tables.expression(&links.rank);
     let other = tables.expression(links.fifo.as_ref().unwrap_or(&links.block));
     // Each instance has blocks and FIFOs of its own.
@@ -330,7 +330,7 @@ struct EmittedStep<'a> {
 
 impl EmittedStep<'_> {
     /// Writes the code of the step.
-    fn write(&self, code: &mut Code, step: &KernelStep, tables: &mut Tables) {
+    fn write(&self, code: &mut CodeWriter, step: &KernelStep, tables: &mut Tables) {
         match &step.action {
             KernelAction::Wait(runs) => self.wait(code, runs),
             KernelAction::Signal(runs) if runs.is_empty() => {}
@@ -349,7 +349,7 @@ impl EmittedStep<'_> {
         }
     }
 
-    fn signal(&self, code: &mut Code, run: &LinkRun) {
+    fn signal(&self, code: &mut CodeWriter, run: &LinkRun) {
         let LinkRun { first, count, value } = run;
         let thread = self.thread(run);
         match self.class.kind(first.start) {
@@ -364,7 +364,7 @@ impl EmittedStep<'_> {
         }
     }
 
-    fn wait(&self, code: &mut Code, runs: &[LinkRun]) {
+    fn wait(&self, code: &mut CodeWriter, runs: &[LinkRun]) {
         let is_start = |run: &LinkRun| self.class.kind(run.first.start) == CounterKind::Start;
         if let [run] = runs
             && !self.doubt.possible
@@ -372,7 +372,7 @@ impl EmittedStep<'_> {
         {
             return self.leave(code, &self.poll(run));
         }
-        let poll_all = |code: &mut Code| {
+        let poll_all = |code: &mut CodeWriter| {
             for run in runs {
                 let once = if is_start(run) { self.once() } else { "" };
                 writeln!(code, "{once}failed |= {};", self.poll(run));
@@ -405,7 +405,7 @@ impl EmittedStep<'_> {
 
     /// Writes that threads leave if `failed`. The kernel ends when all threads have, those that waited, too. Who has given up
     /// does not count what it never saw.
-    fn leave(&self, code: &mut Code, failed: &str) {
+    fn leave(&self, code: &mut CodeWriter, failed: &str) {
         match self.last && self.kernel.tile.is_none() {
             true => writeln!(code, "if ({failed}) return;"),
             false => writeln!(code, "if ({}) return;", device::LEAVE.call([], [&failed])),

@@ -4,26 +4,26 @@ use std::fmt;
 
 /// Text that grows by `write!` and `writeln!`; each line begins at the current level.
 #[derive(Default)]
-pub(super) struct Code {
+pub(super) struct CodeWriter {
     text: String,
     level: usize,
     lines: u32,
 }
 
-impl Code {
+impl CodeWriter {
     /// Serves `write!` and `writeln!`. Returns nothing, since writing to a `String` cannot fail.
     pub(super) fn write_fmt(&mut self, arguments: fmt::Arguments<'_>) {
         let _ = fmt::write(self, arguments);
     }
 
     /// Writes `content` in braces, a level deeper, after `head`.
-    pub(super) fn block(&mut self, head: &str, content: impl FnOnce(&mut Code)) {
+    pub(super) fn block(&mut self, head: &str, content: impl FnOnce(&mut CodeWriter)) {
         self.begin(head);
         content(self);
         self.end();
     }
 
-    /// Opens a brace after `head`; the lines up to [`Code::end`] are a level deeper.
+    /// Opens a brace after `head`; the lines up to [`CodeWriter::end`] are a level deeper.
     pub(super) fn begin(&mut self, head: &str) {
         let space = if head.is_empty() { "" } else { " " };
         writeln!(self, "{head}{space}{{");
@@ -52,7 +52,7 @@ impl Code {
     }
 }
 
-impl fmt::Write for Code {
+impl fmt::Write for CodeWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for piece in text.split_inclusive('\n') {
             if piece != "\n" && (self.text.is_empty() || self.text.ends_with('\n')) {
@@ -67,11 +67,11 @@ impl fmt::Write for Code {
 
 #[cfg(test)]
 mod tests {
-    use super::Code;
+    use super::CodeWriter;
 
     #[test]
     fn lines_begin_at_their_level() {
-        let mut code = Code::default();
+        let mut code = CodeWriter::default();
         code.block("if (a)", |code| {
             code.block("", |code| writeln!(code, "f({},\n  b);\n", 1));
             write!(code, "g(");

@@ -2,7 +2,7 @@
 //! together. A thread waits for lines alone, within a move. From there until the block meets again, a thread that has
 //! `failed` moves and signals nothing.
 
-use super::code::Code;
+use super::code::CodeWriter;
 use crate::kernel::{BlockClass, Kernel, KernelAction, KernelOperand, KernelStep};
 use crate::options::Protocol;
 
@@ -54,7 +54,7 @@ impl Doubt {
     }
 
     /// Writes code that only a thread runs that has not failed.
-    pub(super) fn unless_failed(self, code: &mut Code, content: impl FnOnce(&mut Code)) {
+    pub(super) fn unless_failed(self, code: &mut CodeWriter, content: impl FnOnce(&mut CodeWriter)) {
         match self.pending {
             true => code.block("if (!failed)", content),
             false => content(code),

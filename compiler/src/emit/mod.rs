@@ -8,7 +8,7 @@ mod movement;
 mod tables;
 mod terms;
 
-use self::code::Code;
+use self::code::CodeWriter;
 use self::terms::CName;
 use crate::kernel::Kernel;
 use crate::program::dtype::{DType, RedOp};
@@ -48,7 +48,7 @@ pub struct Cuda {
     /// Reduction operator.
     pub op: RedOp,
     /// The first line in `text` of each step, ascending.
-    pub lines: Vec<Line>,
+    pub lines: Vec<EmittedLine>,
     /// The class of each block, by rank and block; blocks of a class share lines.
     pub classes: Vec<Vec<u32>>,
     /// For each class, what each step of its blocks is, in the program's terms.
@@ -57,7 +57,7 @@ pub struct Cuda {
 
 /// A step's place in the text. It ends where the next begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct EmittedLine {
     /// First line of the step in [`Cuda::text`], from 1.
     pub line: u32,
     /// The step there in the program's terms; empty outside steps.
@@ -160,7 +160,7 @@ impl Cuda {
 
 /// Emits a kernel that has been proved to be its schedule.
 pub fn cuda(kernel: &Verified<Kernel>) -> Cuda {
-    let mut code = Code::default();
+    let mut code = CodeWriter::default();
     writeln!(code, "// ---- widths\n{}", kernel.widths.text(kernel.unroll));
     for file in device::FILES.iter().filter(|file| (file.needed)(kernel)) {
         writeln!(code, "// ---- {}\n{}", file.name, file.text);

@@ -1,6 +1,6 @@
 //! The code of a move: through memory and announced slots, through lines with flags, or through the switch.
 
-use super::code::Code;
+use super::code::CodeWriter;
 use super::device;
 use super::doubt::Doubt;
 use super::tables::Tables;
@@ -60,7 +60,7 @@ struct SwitchSide {
 
 impl Movement<'_> {
     /// Writes the code of the move.
-    pub(super) fn write(&self, code: &mut Code, tables: &mut Tables) {
+    pub(super) fn write(&self, code: &mut CodeWriter, tables: &mut Tables) {
         if [self.sources, self.dests].iter().any(|side| matches!(side, [KernelOperand::Multicast { .. }])) {
             return self.doubt.unless_failed(code, |code| self.through_switch(code, tables));
         }
@@ -83,7 +83,7 @@ impl Movement<'_> {
     }
 
     /// Compares the hashes of those that are read with that of this call.
-    fn compare_calls(&self, code: &mut Code) {
+    fn compare_calls(&self, code: &mut CodeWriter) {
         if MessageOperand::first(self.sources).next().is_none() {
             return;
         }
@@ -102,7 +102,7 @@ impl Movement<'_> {
         });
     }
 
-    fn through_memory(&self, code: &mut Code, tables: &mut Tables) {
+    fn through_memory(&self, code: &mut CodeWriter, tables: &mut Tables) {
         let mut list = |operands: &[KernelOperand]| {
             let addresses: Vec<String> =
                 operands.iter().map(|o| self.address(o, self.tiled(), tables)).collect();
@@ -118,7 +118,7 @@ impl Movement<'_> {
         writeln!(code, "{};", call.apart(2));
     }
 
-    fn through_lines(&self, code: &mut Code, protocol: Protocol, tables: &mut Tables) {
+    fn through_lines(&self, code: &mut CodeWriter, protocol: Protocol, tables: &mut Tables) {
         let mut list = |operands: &[KernelOperand]| {
             let end = |operand: &KernelOperand| match MessageOperand::of(operand) {
                 Some(MessageOperand { protocol, link, number }) => {
@@ -156,7 +156,7 @@ impl Movement<'_> {
         }
     }
 
-    fn through_switch(&self, code: &mut Code, tables: &mut Tables) {
+    fn through_switch(&self, code: &mut CodeWriter, tables: &mut Tables) {
         let from = self.switch_side(self.sources, tables);
         let to = self.switch_side(self.dests, tables);
         let count = |operands: &[KernelOperand], side: &SwitchSide| match side.switched {

@@ -1,6 +1,6 @@
 //! Constant tables: which class a block is in, and operands that no formula fits.
 
-use super::code::Code;
+use super::code::CodeWriter;
 use crate::kernel::{Formula, Kernel, table_index};
 
 /// The tables of a kernel, in the order they are first named.
@@ -31,7 +31,7 @@ impl Tables {
     }
 
     /// The definitions.
-    pub(super) fn define(&self, code: &mut Code) {
+    pub(super) fn define(&self, code: &mut CodeWriter) {
         for (i, values) in self.values.iter().enumerate() {
             constant(code, &format!("TABLE_{i}"), values);
         }
@@ -55,7 +55,7 @@ pub(super) fn dispatch(kernel: &Kernel) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Defines a table of constants in the narrowest type.
-pub(super) fn constant(code: &mut Code, name: &str, values: &[u32]) {
+pub(super) fn constant(code: &mut CodeWriter, name: &str, values: &[u32]) {
     let most = values.iter().copied().max().unwrap_or(0);
     let ctype = match most {
         0..=0xff => "u8",

@@ -1,8 +1,8 @@
 //! The other way of calling a program: one in place with two buffers, one out of place with a single one.
 
 use crate::diagnostic::Diagnostic;
-use crate::evaluate::record::{Origin, Recorder};
-use crate::options::How;
+use crate::evaluate::record::{OpOrigin, Recorder};
+use crate::options::StatementOptions;
 use crate::program::RawSite;
 use crate::program::RawSlice;
 use crate::program::ids::{Buffer, Location, Rank};
@@ -18,11 +18,11 @@ use rustc_hash::FxHashMap;
 /// # Errors
 /// Of a program out of place: operations that one buffer does not allow, or a kind that has no form in place.
 pub(crate) fn called_otherwise(program: &Program) -> Result<Program, Vec<Diagnostic>> {
-    if program.shape.in_place { Ok(Split::new(program).run()?) } else { merge(program) }
+    if program.shape.in_place { Ok(InPlaceSplit::new(program).run()?) } else { merge(program) }
 }
 
 /// In place to out of place.
-struct Split<'p> {
+struct InPlaceSplit<'p> {
     program: &'p Program,
     recorder: Recorder,
     stored: LocationTable<bool>,
@@ -33,8 +33,8 @@ struct Split<'p> {
     outputs: LocationTable<Option<u32>>,
 }
 
-impl<'p> Split<'p> {
-    fn new(program: &'p Program) -> Split<'p> {
+impl<'p> InPlaceSplit<'p> {
+    fn new(program: &'p Program) -> InPlaceSplit<'p> {
         let from = &program.shape;
         let mut outputs = LocationTable::new(from, None);
         for (rank, chunk) in from.outputs() {
@@ -42,7 +42,7 @@ impl<'p> Split<'p> {
                 *cell = Some(chunk);
             }
         }
-        let mut split = Split {
+        let mut split = InPlaceSplit {
             program,
             recorder: Recorder::rewriting(program, *from),
             stored: LocationTable::new(from, false),
@@ -111,10 +111,11 @@ impl<'p> Split<'p> {
             let stored = self.stored.get_mut(at).is_some_and(|stored| *stored);
             let Some(input) = shape.initial(at).filter(|_| wanted && !stored) else { continue };
             let name = self.program.name_loc;
-            let statement = *statement.get_or_insert_with(|| self.recorder.statement(name, How::default()));
+            let statement =
+                *statement.get_or_insert_with(|| self.recorder.statement(name, StatementOptions::default()));
             let raw = |buffer, rank: Rank, chunk| raw(Location { buffer, rank, chunk }, 1);
             self.recorder.record(
-                Origin { statement, trail: Trails::ROOT },
+                OpOrigin { statement, trail: Trails::ROOT },
                 &[raw(Buffer::Input, input.rank, input.chunk)],
                 &[raw(Buffer::Output, rank, chunk)],
                 RawSite::default(),
@@ -146,8 +147,8 @@ fn merge(program: &Program) -> Result<Program, Vec<Diagnostic>> {
     recorder.finish()
 }
 
-fn origin(op: &Op) -> Origin {
-    Origin { statement: op.statement, trail: op.trail }
+fn origin(op: &Op) -> OpOrigin {
+    OpOrigin { statement: op.statement, trail: op.trail }
 }
 
 fn site(op: &Op) -> RawSite {

@@ -22,7 +22,7 @@ mod values;
 use crate::body::{Body, BodyFn, KnownName};
 use crate::diagnostic::{Check, Diagnostic, Loc, SourceFile};
 use crate::evaluate::record::{Header, Recorder};
-use crate::options::How;
+use crate::options::StatementOptions;
 use crate::program::kind::Shape;
 use crate::program::{Program, ProgramSetting, RawSite, TrailId};
 
@@ -131,7 +131,7 @@ struct AttributesInForce {
     /// `#[on(..)]`, `#[channel(..)]`, `#[block(..)]`.
     site: RawSite,
     /// `#[schedule(..)]`, `#[multimem]`.
-    how: How,
+    how: StatementOptions,
 }
 
 impl<'a> Evaluator<'a> {

@@ -6,7 +6,7 @@
 use super::{Evaluated, Evaluator, OPERATION};
 use crate::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr};
 use crate::diagnostic::Check;
-use crate::evaluate::record::Origin;
+use crate::evaluate::record::OpOrigin;
 use crate::program::RawSlice;
 use crate::program::ids::Buffer;
 use smallvec::SmallVec;
@@ -26,7 +26,7 @@ pub(super) struct Operands {
 /// An operand whose parts have values: chunks of one rank or of several. It is used once, in the statement for which
 /// it was made.
 #[derive(Debug)]
-struct Chunks {
+struct OperandChunks {
     buffer: Buffer,
     ranks: Range<usize>,
     /// True if the text names ranks by a range, which may hold one alone.
@@ -39,13 +39,13 @@ struct Chunks {
 #[derive(Debug)]
 enum Sources {
     /// One operand, or several combined in order. Those of several ranks go pairwise with the destination's.
-    Sum(SmallVec<[Chunks; 2]>),
+    Sum(SmallVec<[OperandChunks; 2]>),
     /// The chunks of several ranks, combined in order.
-    Reduce(Chunks),
+    Reduce(OperandChunks),
 }
 
 impl Sources {
-    fn parts(&self) -> (&[Chunks], bool) {
+    fn parts(&self) -> (&[OperandChunks], bool) {
         match self {
             Sources::Sum(operands) => (operands, false),
             Sources::Reduce(operand) => (std::slice::from_ref(operand), true),
@@ -55,7 +55,7 @@ impl Sources {
 
 /// The operations that a part of a statement becomes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Form {
+enum OperationForm {
     One,
     /// One a destination; `same` says that all store the same value.
     Split {
@@ -71,7 +71,7 @@ impl Operands {
         sources.zip(&self.dests)
     }
 
-    fn slice(&self, chunks: &Chunks, i: usize) -> RawSlice {
+    fn slice(&self, chunks: &OperandChunks, i: usize) -> RawSlice {
         let rank = self.ranks[chunks.ranks.start + if chunks.many { i } else { 0 }];
         RawSlice { buffer: chunks.buffer, rank, start: chunks.start, end: chunks.end }
     }
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
         self.with_operands(dest, |run, operands| {
             let form = run.operations(dest, moved.accumulate, sources, operands)?;
             let origin = run.origin();
-            let Form::Split { same } = form else {
+            let OperationForm::Split { same } = form else {
                 let site = run.attributes.site;
                 run.recorder.record(origin, &operands.sources, &operands.dests, site);
                 return Ok(());
@@ -106,8 +106,8 @@ impl<'a> Evaluator<'a> {
             let mut all = Vec::new();
             for (dest, sources) in &parts {
                 match run.operations(dest, false, sources, operands)? {
-                    Form::One => all.push((operands.sources.clone(), operands.dests.clone())),
-                    Form::Split { .. } => {
+                    OperationForm::One => all.push((operands.sources.clone(), operands.dests.clone())),
+                    OperationForm::Split { .. } => {
                         all.extend(operands.each().map(|(sources, dest)| (sources.to_vec(), vec![*dest])));
                     }
                 }
@@ -124,7 +124,7 @@ impl<'a> Evaluator<'a> {
         self.with_operands(dest, |run, operands| {
             let form = run.operations(dest, false, sources, operands)?;
             let origin = run.origin();
-            if form == Form::One {
+            if form == OperationForm::One {
                 run.recorder.expect(origin, &operands.sources, &operands.dests);
                 return Ok(());
             }
@@ -147,7 +147,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    fn sides(&mut self, moved: &'a MoveStmt) -> Evaluated<(Chunks, Sources)> {
+    fn sides(&mut self, moved: &'a MoveStmt) -> Evaluated<(OperandChunks, Sources)> {
         let dest = self.chunks(&moved.dest)?;
         let sources = match &moved.source {
             MoveSource::Sum(operands) => {
@@ -158,7 +158,7 @@ impl<'a> Evaluator<'a> {
         Ok((dest, sources))
     }
 
-    fn chunks(&mut self, operand: &'a ChunksExpr) -> Evaluated<Chunks> {
+    fn chunks(&mut self, operand: &'a ChunksExpr) -> Evaluated<OperandChunks> {
         let rank = match &operand.ranks {
             RanksExpr::One(rank) => self.scalar(rank)?,
             RanksExpr::All => 0,
@@ -184,13 +184,13 @@ impl<'a> Evaluator<'a> {
             }
         }
         let many = !matches!(operand.ranks, RanksExpr::One(_));
-        Ok(Chunks { buffer: operand.buffer, ranks: first..ranks.len(), many, start, end })
+        Ok(OperandChunks { buffer: operand.buffer, ranks: first..ranks.len(), many, start, end })
     }
 
     /// Runs with the memory of operands, of which `first` was made first.
     fn with_operands(
         &mut self,
-        first: &Chunks,
+        first: &OperandChunks,
         run: impl FnOnce(&mut Self, &mut Operands) -> Evaluated<()>,
     ) -> Evaluated<()> {
         let mut operands = std::mem::take(&mut self.operands);
@@ -201,14 +201,14 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the statement with the iteration in which it runs.
-    fn origin(&mut self) -> Origin {
+    fn origin(&mut self) -> OpOrigin {
         let statement = self.recorder.statement(self.loc, self.attributes.how);
-        Origin { statement, trail: self.trail() }
+        OpOrigin { statement, trail: self.trail() }
     }
 
     /// Takes the cost of `slices` slices as long as `dest` off the budget. What is longer than a buffer is refused,
     /// and costs no more than that.
-    fn spend_chunks(&mut self, dest: &Chunks, slices: usize) -> Evaluated<()> {
+    fn spend_chunks(&mut self, dest: &OperandChunks, slices: usize) -> Evaluated<()> {
         let length = dest.end.saturating_sub(dest.start).clamp(1, i64::from(self.longest));
         self.spend(slices as u64 * length as u64)
     }
@@ -216,11 +216,11 @@ impl<'a> Evaluator<'a> {
     /// Lays out what an assignment reads and stores.
     fn operations(
         &mut self,
-        dest: &Chunks,
+        dest: &OperandChunks,
         accumulate: bool,
         sources: &Sources,
         operands: &mut Operands,
-    ) -> Evaluated<Form> {
+    ) -> Evaluated<OperationForm> {
         operands.sources.clear();
         operands.dests.clear();
         operands.ends.clear();
@@ -254,7 +254,7 @@ impl<'a> Evaluator<'a> {
             }
             operands.ends.push(operands.sources.len());
         }
-        Ok(if split { Form::Split { same } } else { Form::One })
+        Ok(if split { OperationForm::Split { same } } else { OperationForm::One })
     }
 
     /// Returns true if no operation of the statement stores chunks that another one reads or stores; reports it otherwise.

@@ -7,7 +7,7 @@ use crate::body::{
 };
 use crate::diagnostic::{Check, Loc};
 use crate::evaluate::steps::Steps;
-use crate::options::How;
+use crate::options::StatementOptions;
 use crate::program::RawSite;
 
 impl<'a> Evaluator<'a> {
@@ -56,7 +56,7 @@ impl<'a> Evaluator<'a> {
                 channel: channel.or(site.channel),
                 block: block.or(site.block),
             },
-            how: How {
+            how: StatementOptions {
                 protocol: how.protocol.or(around.protocol),
                 transport: how.transport.or(around.transport),
             },

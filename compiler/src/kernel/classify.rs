@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 /// The part of a step that all members of a class share: everything but ranks, blocks and chunks.
 #[derive(PartialEq, Eq, Hash)]
-struct Signature {
+struct StepSignature {
     links: Vec<(LinkEnd, CounterKind, u32)>,
     steps: Vec<(Option<StatementId>, bool, StepShape)>,
 }
@@ -23,12 +23,12 @@ struct Signature {
 enum StepShape {
     Wait(Vec<(u32, i32)>),
     Signal(Vec<(u32, i32)>),
-    Move { sources: Vec<OperandShape>, dests: Vec<OperandShape>, scaling: Scaling },
+    Move { sources: Vec<SignatureOperand>, dests: Vec<SignatureOperand>, scaling: Scaling },
     BlockSync,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-enum OperandShape {
+enum SignatureOperand {
     Memory { buffer: Buffer, len: u32 },
     Message { protocol: Protocol, link: u32, number: u32 },
     Multicast { buffer: Buffer, len: u32 },
@@ -43,7 +43,7 @@ struct Candidate<'a> {
 
 /// The classes, by their first member.
 pub(super) fn classify(schedule: &Schedule, program: &Program) -> Vec<BlockClass> {
-    let mut groups: Vec<(Signature, Vec<Candidate<'_>>)> = Vec::new();
+    let mut groups: Vec<(StepSignature, Vec<Candidate<'_>>)> = Vec::new();
     let mut index: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
     for (place, block) in schedule.places() {
         let (signature, candidate) = signature(place, block, program);
@@ -61,12 +61,12 @@ pub(super) fn classify(schedule: &Schedule, program: &Program) -> Vec<BlockClass
     groups.iter().map(|(signature, members)| class(signature, members, (schedule, &fifos), program)).collect()
 }
 
-fn hash(signature: &Signature) -> u64 {
+fn hash(signature: &StepSignature) -> u64 {
     use std::hash::{BuildHasher, BuildHasherDefault};
     BuildHasherDefault::<rustc_hash::FxHasher>::default().hash_one(signature)
 }
 
-fn signature<'a>(place: BlockId, block: &'a Block, program: &Program) -> (Signature, Candidate<'a>) {
+fn signature<'a>(place: BlockId, block: &'a Block, program: &Program) -> (StepSignature, Candidate<'a>) {
     let mut links: Vec<Counter> = Vec::new();
     let mut sent: FxHashMap<usize, u32> = FxHashMap::default();
     let mut steps = Vec::new();
@@ -99,12 +99,12 @@ fn signature<'a>(place: BlockId, block: &'a Block, program: &Program) -> (Signat
                 let mut shape = |operands: &[schedule::Operand]| {
                     let shape = |operand: &schedule::Operand| match operand {
                         schedule::Operand::Memory(slice) => {
-                            OperandShape::Memory { buffer: slice.buffer, len: slice.len }
+                            SignatureOperand::Memory { buffer: slice.buffer, len: slice.len }
                         }
                         schedule::Operand::Multicast(all) => {
-                            OperandShape::Multicast { buffer: all.buffer, len: all.len }
+                            SignatureOperand::Multicast { buffer: all.buffer, len: all.len }
                         }
-                        schedule::Operand::Message(message) => OperandShape::Message {
+                        schedule::Operand::Message(message) => SignatureOperand::Message {
                             protocol: message.connection.protocol,
                             link: link(message.connection.credit()) as u32,
                             number: message.number,
@@ -134,12 +134,12 @@ fn signature<'a>(place: BlockId, block: &'a Block, program: &Program) -> (Signat
         let expected = block.expects.iter().find(|(c, _)| c == counter).map_or(0, |&(_, by)| by);
         (LinkEnd::Waiter, counter.kind, expected)
     });
-    let signature = Signature { links: ends.collect(), steps };
+    let signature = StepSignature { links: ends.collect(), steps };
     (signature, Candidate { place, block, links })
 }
 
 fn class(
-    signature: &Signature,
+    signature: &StepSignature,
     members: &[Candidate<'_>],
     (schedule, fifos): (&Schedule, &Fifos),
     program: &Program,
@@ -164,18 +164,18 @@ fn class(
     });
     let links = gather(links.collect(), shape.ranks);
     let steps = signature.steps.iter().enumerate().map(|(i, (_, transfer, step))| {
-        let operands = |side: fn(&Step) -> &[schedule::Operand], shapes: &[OperandShape]| {
-            let operand = |(k, operand): (usize, &OperandShape)| match *operand {
-                OperandShape::Message { protocol, link, number } => {
+        let operands = |side: fn(&Step) -> &[schedule::Operand], shapes: &[SignatureOperand]| {
+            let operand = |(k, operand): (usize, &SignatureOperand)| match *operand {
+                SignatureOperand::Message { protocol, link, number } => {
                     let [link, number] = [link, number].map(Series::constant);
                     KernelOperand::Message { protocol, link, number }
                 }
-                OperandShape::Multicast { buffer, len } => {
+                SignatureOperand::Multicast { buffer, len } => {
                     let first = |m: &Candidate<'_>| side(&m.block.steps[i])[k].slices().next();
                     let start = fit(shape.chunks, &|m| first(m).map_or(0, |s| s.start));
                     KernelOperand::Multicast { buffer, start, len }
                 }
-                OperandShape::Memory { buffer, len } => {
+                SignatureOperand::Memory { buffer, len } => {
                     let slice = |m: &Candidate<'_>| side(&m.block.steps[i])[k].memory().copied();
                     KernelOperand::Memory {
                         buffer,

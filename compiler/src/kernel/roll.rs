@@ -25,7 +25,7 @@ const TABLE: usize = 1024;
 
 /// The part of steps that must be equal for them to be one step of a loop.
 #[derive(PartialEq, Eq, Hash)]
-struct Shape<'k> {
+struct StepShape<'k> {
     statement: Option<StatementId>,
     transfer: bool,
     action: ActionShape<'k>,
@@ -35,12 +35,12 @@ struct Shape<'k> {
 enum ActionShape<'k> {
     Wait(Vec<(CounterKind, u32)>),
     Signal(Vec<(CounterKind, u32)>),
-    Move { sources: Vec<OperandShape>, dests: Vec<OperandShape>, scaling: &'k Scaling },
+    Move { sources: Vec<RolledOperand>, dests: Vec<RolledOperand>, scaling: &'k Scaling },
     BlockSync,
 }
 
 #[derive(PartialEq, Eq, Hash)]
-enum OperandShape {
+enum RolledOperand {
     Memory {
         buffer: Buffer,
         len: u32,
@@ -58,7 +58,7 @@ enum OperandShape {
 
 /// Rolls the steps of a class. `plan`: statements are single steps of an imported plan, which loops may join.
 pub(super) fn roll(class: BlockClass, ranks: u32, plan: bool) -> BlockClass {
-    let mut known: FxHashMap<Shape<'_>, u32> = FxHashMap::default();
+    let mut known: FxHashMap<StepShape<'_>, u32> = FxHashMap::default();
     let mut number = |step| {
         let next = known.len() as u32;
         *known.entry(shape(&class, step, plan)).or_insert(next)
@@ -70,7 +70,7 @@ pub(super) fn roll(class: BlockClass, ranks: u32, plan: bool) -> BlockClass {
     BlockClass { steps, loops, ..class }
 }
 
-fn shape<'k>(class: &BlockClass, step: &'k KernelStep, plan: bool) -> Shape<'k> {
+fn shape<'k>(class: &BlockClass, step: &'k KernelStep, plan: bool) -> StepShape<'k> {
     let runs = |runs: &[LinkRun]| runs.iter().map(|run| (class.kind(run.first.start), run.count)).collect();
     let operands = |operands: &[KernelOperand]| operands.iter().map(operand_shape).collect();
     let action = match &step.action {
@@ -82,16 +82,16 @@ fn shape<'k>(class: &BlockClass, step: &'k KernelStep, plan: bool) -> Shape<'k> 
         KernelAction::BlockSync => ActionShape::BlockSync,
     };
     let statement = step.origins.first().and_then(|origin| origin.statement).filter(|_| !plan);
-    Shape { statement, transfer: step.transfer, action }
+    StepShape { statement, transfer: step.transfer, action }
 }
 
-fn operand_shape(operand: &KernelOperand) -> OperandShape {
+fn operand_shape(operand: &KernelOperand) -> RolledOperand {
     match *operand {
-        KernelOperand::Memory { buffer, len, .. } => OperandShape::Memory { buffer, len },
+        KernelOperand::Memory { buffer, len, .. } => RolledOperand::Memory { buffer, len },
         KernelOperand::Message { protocol, number, .. } => {
-            OperandShape::Message { protocol, first: number.is_zero() }
+            RolledOperand::Message { protocol, first: number.is_zero() }
         }
-        KernelOperand::Multicast { buffer, len, .. } => OperandShape::Multicast { buffer, len },
+        KernelOperand::Multicast { buffer, len, .. } => RolledOperand::Multicast { buffer, len },
     }
 }
 

@@ -6,7 +6,7 @@
 //! They choose; nothing else depends on them. LL128 is never chosen, since it relies on an order of stores that only who
 //! knows the links can vouch for; nor is what the switch combines, whose order of summation is its own.
 
-use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use crate::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use crate::program::Program;
 use crate::report::hops::Hops;
 use crate::report::traffic::Traffic;
@@ -47,7 +47,7 @@ pub struct ChosenProtocol {
 /// no transport that has but one; the first is taken where both cost the same.
 pub(crate) fn open(program: &Program, options: &ScheduleOptions) -> Option<(u64, [Protocol; 2])> {
     let bytes = options.up_to?.value;
-    let free = |how: &How| {
+    let free = |how: &StatementOptions| {
         how.protocol.is_none() && matches!(how.transport, None | Some(Given { value: Transport::Staged, .. }))
     };
     let all_free = free(&options.how) && program.statements.iter().all(|statement| free(&statement.how));
@@ -58,7 +58,7 @@ pub(crate) fn open(program: &Program, options: &ScheduleOptions) -> Option<(u64,
 pub(super) fn with(options: &ScheduleOptions, protocol: Protocol) -> ScheduleOptions {
     let loc = options.loc.unwrap_or_default();
     ScheduleOptions {
-        how: How { protocol: Some(Given { value: protocol, loc }), ..options.how },
+        how: StatementOptions { protocol: Some(Given { value: protocol, loc }), ..options.how },
         ..options.clone()
     }
 }

@@ -1,7 +1,7 @@
 //! The tasks of a schedule: each operation, or, where data is staged, one task that carries it out and those that bring
 //! its sources and take away what it makes, each on the rank that it touches.
 
-use crate::options::{How, Protocol, ScheduleOptions, Transport};
+use crate::options::{Protocol, ScheduleOptions, StatementOptions, Transport};
 use crate::program::ids::{Rank, Slice};
 use crate::program::transport::transport;
 use crate::program::{Op, OpId, Program, Site};
@@ -83,7 +83,11 @@ impl TaskEnd {
 }
 
 /// The protocol by which a statement's data is staged; `None` where it moves by loads and stores on peers' buffers.
-pub(super) fn staging(how: &How, options: &ScheduleOptions, symmetric: bool) -> Option<Protocol> {
+pub(super) fn staging(
+    how: &StatementOptions,
+    options: &ScheduleOptions,
+    symmetric: bool,
+) -> Option<Protocol> {
     let protocol = how.protocol.or(options.how.protocol).map(|given| given.value);
     let protocol = protocol.unwrap_or(Protocol::Simple);
     match transport(options, how) {

@@ -4,7 +4,7 @@ use super::divide::{multicast, staging};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::kernel::THREADS;
 use crate::kernel::widths::Widths;
-use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use crate::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use crate::program::{Op, Program};
 use crate::schedule::SLOTS;
 use crate::schedule::domain::Domain;
@@ -59,7 +59,7 @@ pub(super) fn cap(domain: &Domain, options: &ScheduleOptions) -> u32 {
     (blocks / instances).max(1)
 }
 
-fn unbuilt(how: &How, refuse: &mut impl FnMut(Loc, String)) {
+fn unbuilt(how: &StatementOptions, refuse: &mut impl FnMut(Loc, String)) {
     let unbuilt = |transport: &Given<Transport>| transport.value == Transport::Bulk;
     if let Some(given) = how.transport.filter(unbuilt) {
         refuse(given.loc, format!("transport {}", given.value));

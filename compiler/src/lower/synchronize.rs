@@ -52,13 +52,13 @@ pub(super) struct TaskWaits {
 
 /// The knowledge of a block: for each block the number of tasks that are done, and the ranks in the same call.
 #[derive(Clone)]
-struct BlockKnowledge {
+struct PlannedKnowledge {
     done: Vec<u32>,
     agreed: RankSet,
 }
 
-impl BlockKnowledge {
-    fn join(&mut self, other: &BlockKnowledge) {
+impl PlannedKnowledge {
+    fn join(&mut self, other: &PlannedKnowledge) {
         for (known, more) in self.done.iter_mut().zip(&other.done) {
             *known = (*known).max(*more);
         }
@@ -71,7 +71,7 @@ struct TaskWalk<'a> {
     placement: &'a Placement,
     /// The number of each rank's first block.
     offsets: Vec<usize>,
-    clocks: Vec<BlockKnowledge>,
+    clocks: Vec<PlannedKnowledge>,
     /// Each task's number in its block, from 1.
     number: Vec<u32>,
     /// Tasks that may still be waited for.
@@ -81,7 +81,7 @@ struct TaskWalk<'a> {
 
 /// The knowledge that waiting for a task gives.
 struct KeptKnowledge {
-    clock: Rc<BlockKnowledge>,
+    clock: Rc<PlannedKnowledge>,
     /// Tasks known to be done; a clock that covers another has more.
     weight: u64,
     /// How often the task may still be waited for.
@@ -105,7 +105,7 @@ pub(super) fn synchronize(
         })
         .collect();
     let blocks = placement.blocks.iter().sum::<u32>() as usize;
-    let clock = BlockKnowledge { done: vec![0; blocks], agreed: RankSet::new(ranks) };
+    let clock = PlannedKnowledge { done: vec![0; blocks], agreed: RankSet::new(ranks) };
     let n = tasks.list.len();
     let mut walk = TaskWalk {
         tasks,
@@ -235,7 +235,7 @@ impl TaskWalk<'_> {
     }
 
     /// The ranks that signalling blocks agree with are agreed with too, if their own rank is.
-    fn agree(&mut self, block: usize, joined: &[(u32, Rc<BlockKnowledge>)]) {
+    fn agree(&mut self, block: usize, joined: &[(u32, Rc<PlannedKnowledge>)]) {
         let own = self.offsets.partition_point(|&offset| offset <= block) as u32 - 1;
         let mut pending: Vec<_> = joined.iter().collect();
         loop {
@@ -255,7 +255,7 @@ impl TaskWalk<'_> {
     }
 
     /// Takes one use of a task's clock.
-    fn release(&mut self, task: u32) -> Option<Rc<BlockKnowledge>> {
+    fn release(&mut self, task: u32) -> Option<Rc<PlannedKnowledge>> {
         let kept = self.kept.get_mut(&task)?;
         kept.uses -= 1;
         if kept.uses > 0 {

@@ -48,7 +48,7 @@ pub struct Given<T> {
 
 /// The options of a statement, or of the block around it. An inner attribute replaces an outer one, option by option.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct How {
+pub struct StatementOptions {
     /// `protocol = ..`.
     pub protocol: Option<Given<Protocol>>,
     /// `transport = ..`, or `#[multimem]`.
@@ -62,7 +62,7 @@ pub struct ScheduleOptions {
     /// The location of the attribute; none for a collective without attributes.
     pub loc: Option<Loc>,
     /// Protocol and transport of statements that say nothing else.
-    pub how: How,
+    pub how: StatementOptions,
     /// The parts that every chunk is split into, each on thread blocks of its own; at least 1.
     pub instances: Option<Given<u32>>,
     /// Most thread blocks of a rank, 1 to 64.

@@ -37,7 +37,7 @@ pub use scaling::Scaling;
 pub use setting::ProgramSetting;
 
 use crate::diagnostic::{DiagnosticContext, Loc, SourceFile};
-use crate::options::How;
+use crate::options::StatementOptions;
 use crate::program::contract::Contract;
 use crate::program::ids::{Buffer, Rank, Slice, ThreadBlock};
 use crate::program::kind::{Expected, Shape};
@@ -82,7 +82,7 @@ pub struct Statement {
     /// Its text, white space folded to single blanks.
     pub text: String,
     /// Its options.
-    pub how: How,
+    pub how: StatementOptions,
 }
 
 /// Index of a statement in [`Program::statements`].

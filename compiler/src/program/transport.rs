@@ -1,6 +1,6 @@
 //! The executing rank of statements whose transport is get.
 
-use crate::options::{How, ScheduleOptions, Transport};
+use crate::options::{ScheduleOptions, StatementOptions, Transport};
 use crate::program::{Op, Program, Site};
 use smallvec::smallvec;
 
@@ -30,6 +30,6 @@ pub(crate) fn place(mut program: Program, options: &ScheduleOptions) -> Program 
 }
 
 /// Returns the transport asked for: the statement's own, or else the schedule's.
-pub(crate) fn transport(options: &ScheduleOptions, how: &How) -> Option<Transport> {
+pub(crate) fn transport(options: &ScheduleOptions, how: &StatementOptions) -> Option<Transport> {
     how.transport.or(options.how.transport).map(|given| given.value)
 }

@@ -4,7 +4,7 @@
 //! The operations follow from the values of their operands, so a replay of the program finds them.
 
 use crate::diagnostic::{Check, Diagnostic};
-use crate::options::How;
+use crate::options::StatementOptions;
 use crate::program::dtype::RedOp;
 use crate::program::ids::Slice;
 use crate::program::kind::Expected;
@@ -122,7 +122,7 @@ impl Walk {
             }
             let id = *statement.get_or_insert_with(|| {
                 let (loc, text) = (self.program.name_loc, self.program.name.clone());
-                self.program.statements.push(Statement { loc, text, how: How::default() });
+                self.program.statements.push(Statement { loc, text, how: StatementOptions::default() });
                 StatementId(self.program.statements.len() as u32 - 1)
             });
             let slice = Slice { buffer: at.buffer, rank, start: at.chunk, len: 1 };

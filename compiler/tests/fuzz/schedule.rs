@@ -2,7 +2,7 @@
 
 use super::{CASES, Format, fuzz, fuzz_on};
 use quadrille_compiler::diagnostic::{Loc, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
+use quadrille_compiler::evaluate::record::{Header, OpOrigin, Recorder};
 use quadrille_compiler::program::RawSite;
 use quadrille_compiler::program::{Program, Trails};
 use quadrille_compiler::schedule::Schedule;
@@ -106,7 +106,7 @@ fn claimed(schedule: &Schedule) -> Program {
     let source = SourceFile { path: "p.rs".into(), first_line: 1, text: "fn p() {}\n".into() };
     let mut recorder = Recorder::new(Header::new("p", schedule.shape, source, Loc::default()));
     let statement = recorder.statement(Loc::default(), Default::default());
-    let origin = Origin { statement, trail: Trails::ROOT };
+    let origin = OpOrigin { statement, trail: Trails::ROOT };
     let moves = schedule.places().flat_map(|(_, block)| &block.steps).filter_map(|step| match &step.action {
         quadrille_compiler::schedule::Action::Move { sources, dests, .. } => Some((sources, dests)),
         _ => None,

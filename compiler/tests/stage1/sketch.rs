@@ -1,8 +1,8 @@
 //! Programs written as closures over a recorder, and what stage 1 says of them.
 
 use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics, LineColumn, Loc, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
-use quadrille_compiler::options::{Given, How, Transport};
+use quadrille_compiler::evaluate::record::{Header, OpOrigin, Recorder};
+use quadrille_compiler::options::{Given, StatementOptions, Transport};
 use quadrille_compiler::program::RawSite;
 use quadrille_compiler::program::RawSlice;
 use quadrille_compiler::program::ids::{Buffer, Rank};
@@ -20,7 +20,7 @@ pub(crate) struct Sketch {
     nodes: u32,
     scratch: u32,
     root: u32,
-    how: How,
+    how: StatementOptions,
     chunks: fn(u32) -> u32,
     lines: &'static [&'static str],
     body: Box<dyn Fn(&mut Run)>,
@@ -48,7 +48,7 @@ pub(crate) fn sketch(
         nodes: 1,
         scratch: 0,
         root: 0,
-        how: How::default(),
+        how: StatementOptions::default(),
         chunks: |_| 1,
         lines,
         body: Box::new(body),
@@ -189,13 +189,13 @@ impl Run {
         }
     }
 
-    fn origin(&mut self, line: usize, trail: &[(&str, i64)]) -> Origin {
+    fn origin(&mut self, line: usize, trail: &[(&str, i64)]) -> OpOrigin {
         let trails = self.recorder.trails();
         let trail = trail.iter().fold(Trails::ROOT, |parent, (name, value)| {
             let name = trails.intern(name);
             trails.enter(parent, name, *value)
         });
-        Origin { statement: self.statements[line], trail }
+        OpOrigin { statement: self.statements[line], trail }
     }
 }
 

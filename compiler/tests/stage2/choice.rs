@@ -3,7 +3,7 @@
 use super::programs;
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::lower::{self, ChosenProtocol, Lowered};
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::domain::Domain;
 
@@ -49,7 +49,7 @@ fn small_messages_get_lines_and_large_ones_do_not() {
 #[test]
 fn what_is_said_or_unbounded_is_not_chosen() {
     let ring = programs::ring_all_reduce(0, 0).program(8).unwrap();
-    let how = |transport, protocol| How { transport, protocol };
+    let how = |transport, protocol| StatementOptions { transport, protocol };
     for options in [
         ScheduleOptions::default(),
         ScheduleOptions { how: how(None, given(Protocol::Simple)), ..up_to(1 << 10) },

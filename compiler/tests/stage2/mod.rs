@@ -12,7 +12,7 @@ mod worked_ring;
 
 use crate::stage1::programs;
 use quadrille_compiler::diagnostic::{Diagnostic, Loc};
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::schedule::Schedule;
 use quadrille_compiler::schedule::domain::Domain;
@@ -31,8 +31,8 @@ fn ways() -> Vec<(&'static str, ScheduleOptions)> {
         Some(Given { value, loc: Loc::default() })
     }
     let default = ScheduleOptions::default();
-    let staged = How { transport: given(Transport::Staged), protocol: None };
-    let lines = |protocol| How { transport: None, protocol: given(protocol) };
+    let staged = StatementOptions { transport: given(Transport::Staged), protocol: None };
+    let lines = |protocol| StatementOptions { transport: None, protocol: given(protocol) };
     vec![
         ("put and get", default.clone()),
         ("put and get, in tiles", ScheduleOptions { tile: given(4096), ..default.clone() }),

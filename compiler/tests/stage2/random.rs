@@ -4,8 +4,8 @@ use super::{findings, interpret, lowered, told};
 use crate::mutate::schedules::mutants;
 use proptest::prelude::*;
 use quadrille_compiler::diagnostic::{LineColumn, Loc, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
-use quadrille_compiler::options::{How, ScheduleOptions};
+use quadrille_compiler::evaluate::record::{Header, OpOrigin, Recorder};
+use quadrille_compiler::options::{ScheduleOptions, StatementOptions};
 use quadrille_compiler::program::RawSite;
 use quadrille_compiler::program::RawSlice;
 use quadrille_compiler::program::dtype::{DType, RedOp};
@@ -43,7 +43,7 @@ fn record(ranks: u32, chunks: u32, in_place: bool, drafts: &[Draft]) -> Program 
     // Positions do not matter here: chunks of equal length may meet anywhere.
     let header = Header::new("random", shape, source, loc);
     let mut recorder = Recorder::new(Header { divisible: true, ..header });
-    let statement = recorder.statement(loc, How::default());
+    let statement = recorder.statement(loc, StatementOptions::default());
     for draft in drafts {
         let slice = |(rank, start): (i64, i64), buffer| RawSlice {
             buffer,
@@ -72,7 +72,7 @@ fn record(ranks: u32, chunks: u32, in_place: bool, drafts: &[Draft]) -> Program 
             }
         }
         if !dests.is_empty() {
-            let origin = Origin { statement, trail: Trails::ROOT };
+            let origin = OpOrigin { statement, trail: Trails::ROOT };
             let site = RawSite { on: draft.on, ..RawSite::default() };
             recorder.record(origin, &sources, &dests, site);
         }

@@ -2,8 +2,8 @@
 
 use super::lowered;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::evaluate::record::{Header, OpOrigin, Recorder};
+use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use quadrille_compiler::program::RawSite;
 use quadrille_compiler::program::RawSlice;
 use quadrille_compiler::program::ids::Buffer::{self, Input, Output, Scratch};
@@ -19,8 +19,10 @@ fn detour(straight: bool) -> Program {
     let shape = Shape { scratch: 4, ..Shape::new(Kind::SendRecv, 2, 2) };
     let source = SourceFile { path: "detour.rs".into(), first_line: 1, text: "fn detour() {}".into() };
     let mut recorder = Recorder::new(Header::new("detour", shape, source, Loc::default()));
-    let origin =
-        Origin { statement: recorder.statement(Loc::default(), How::default()), trail: Trails::ROOT };
+    let origin = OpOrigin {
+        statement: recorder.statement(Loc::default(), StatementOptions::default()),
+        trail: Trails::ROOT,
+    };
     let at = |buffer: Buffer, rank, start| RawSlice { buffer, rank, start, end: start + 1 };
     for (rank, chunk) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         let stored = if straight { chunk } else { 1 - chunk };
@@ -91,9 +93,10 @@ fn options_that_cannot_be_carried_out_are_refused() {
         Some(Given { value, loc: Loc::default() })
     }
     let default = ScheduleOptions::default;
-    let how = |transport, protocol| How { transport: given(transport), protocol: given(protocol) };
-    let staged = How { transport: given(Transport::Staged), protocol: None };
-    let lines = How { transport: None, protocol: given(Protocol::Ll) };
+    let how =
+        |transport, protocol| StatementOptions { transport: given(transport), protocol: given(protocol) };
+    let staged = StatementOptions { transport: given(Transport::Staged), protocol: None };
+    let lines = StatementOptions { transport: None, protocol: given(Protocol::Ll) };
     for (options, why) in [
         (
             ScheduleOptions { how: how(Transport::Put, Protocol::Ll), ..default() },

@@ -1,14 +1,14 @@
 //! Attributes: which may stand where, and what they say of statements.
 
-use super::parser::{Parser, text};
+use super::parser::{BodyParser, text};
 use quadrille_compiler::body::{Expr, StmtAttributes};
-use quadrille_compiler::options::{Given, How, Transport};
+use quadrille_compiler::options::{Given, StatementOptions, Transport};
 use syn::Attribute;
 
 /// Attributes that say how a statement is carried out; none of them is Rust's own.
 pub(crate) const SCHEDULE_ATTRIBUTES: [&str; 5] = ["schedule", "multimem", "channel", "block", "on"];
 
-impl Parser {
+impl BodyParser {
     /// Reads the attributes of the collective's fn, but for `#[schedule(..)]`. The macro keeps those that are Rust's.
     pub(super) fn fn_attributes(&mut self, attributes: &[Attribute]) {
         for attribute in attributes {
@@ -60,7 +60,7 @@ impl Parser {
                     }
                     let loc = self.places.of(attribute);
                     let transport = Some(Given { value: Transport::Multimem, loc });
-                    self.join(&mut read.how, How { transport, protocol: None }, attribute);
+                    self.join(&mut read.how, StatementOptions { transport, protocol: None }, attribute);
                 }
                 None => self.inert_attribute(attribute, &path),
             }
@@ -81,7 +81,7 @@ impl Parser {
     }
 
     /// Adds what another attribute of the same statement says.
-    fn join(&mut self, how: &mut How, more: How, attribute: &Attribute) {
+    fn join(&mut self, how: &mut StatementOptions, more: StatementOptions, attribute: &Attribute) {
         let protocols = how.protocol.is_some() && more.protocol.is_some();
         if protocols || how.transport.is_some() && more.transport.is_some() {
             let what = if protocols { "protocol" } else { "transport" };

@@ -1,7 +1,7 @@
 //! A whole collective: its attributes, sizes, shared fns and body.
 
-use super::options::{self, Written};
-use super::parser::{Attribute, Nodes, Parser};
+use super::options::{self, WrittenOptions};
+use super::parser::{Attribute, BodyParser, Nodes};
 use crate::diagnose::Places;
 use proc_macro2::TokenStream;
 use quadrille_compiler::body::{Body, BodyFn, Expr, Head, Size, StmtBlock, Type};
@@ -13,17 +13,22 @@ const PLACES: usize = 8;
 
 /// A parsed collective, and the places that rustc's errors need.
 #[derive(Debug)]
-pub(crate) struct Parsed {
+pub(crate) struct ParsedCollective {
     pub(crate) body: Result<Body, Vec<Diagnostic>>,
     pub(crate) places: Places,
 }
 
 /// Parses a collective: `options` stand in the parentheses of `#[collective(..)]`, `item` is the fn without that
 /// attribute. It may call `helpers`, which stand around it. Places of the text are remembered in `places`.
-pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], places: Places) -> Parsed {
-    let mut parser = Parser::new(places);
+pub(crate) fn parse(
+    options: TokenStream,
+    item: ItemFn,
+    helpers: &[ItemFn],
+    places: Places,
+) -> ParsedCollective {
+    let mut parser = BodyParser::new(places);
     let body = parser.collective(options, item, helpers);
-    let Parser { places, mut findings, .. } = parser;
+    let BodyParser { places, mut findings, .. } = parser;
     findings.sort_by_key(|finding| finding.loc);
     findings.dedup();
     let findings = once_each(findings);
@@ -31,7 +36,7 @@ pub(crate) fn parse(options: TokenStream, item: ItemFn, helpers: &[ItemFn], plac
         Some(body) if findings.is_empty() => Ok(body),
         _ => Err(findings),
     };
-    Parsed { body, places }
+    ParsedCollective { body, places }
 }
 
 /// One finding for each wrong name: the first, which names the places of the others.
@@ -56,7 +61,7 @@ fn once_each(findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
     noted.collect()
 }
 
-impl Parser {
+impl BodyParser {
     fn collective(&mut self, options: TokenStream, item: ItemFn, helpers: &[ItemFn]) -> Option<Body> {
         let name_loc = self.places.of(&item.sig.ident);
         let written = options::options(self, options, name_loc);
@@ -80,7 +85,7 @@ impl Parser {
         let name = item.sig.ident.to_string();
         let main = self.body(&name, Type::unit(), |parser| parser.unit_block(&item.block));
         let written = written?;
-        let Written { ranks, in_place, divisible, only, reproducible, root, params, .. } = written;
+        let WrittenOptions { ranks, in_place, divisible, only, reproducible, root, params, .. } = written;
         let size_locs = written.sizes.map(|size| size.map_or(name_loc, |(_, loc)| loc));
         let head = Head {
             name,
@@ -107,7 +112,7 @@ impl Parser {
     }
 
     /// One of the sizes that the attribute gives, as a fn.
-    fn size(&mut self, size: Size, written: Option<&Written>, name_loc: Loc) -> BodyFn {
+    fn size(&mut self, size: Size, written: Option<&WrittenOptions>, name_loc: Loc) -> BodyFn {
         let given = written.and_then(|written| written.sizes[size as usize].as_ref());
         let what = match size {
             Size::Nodes => "the number of nodes",

@@ -1,7 +1,7 @@
 //! Expressions over integers, bools, tuples and arrays.
 
 use super::lift::attributes;
-use super::parser::{Nodes, Parser, Typed, text};
+use super::parser::{BodyParser, Nodes, Typed, text};
 use quadrille_compiler::body::arithmetic::{BinaryOp, IntType, UnaryOp};
 use quadrille_compiler::body::{ArrayIndex, Expr, FnCall, KnownName, PARTS, StmtBlock, Type, VariablePart};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
@@ -11,7 +11,7 @@ use syn::{BinOp, Lit, LitInt, Member, UnOp};
 /// The methods of integers, with what they do.
 const METHODS: &str = "min, max, pow, ilog2, is_power_of_two, div_ceil, rem_euclid, abs";
 
-impl Parser {
+impl BodyParser {
     /// An integer.
     pub(super) fn int(&mut self, expr: &syn::Expr, what: &str) -> Expr {
         self.typed(expr, &Type::INT, what)

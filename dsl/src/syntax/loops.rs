@@ -1,11 +1,11 @@
 //! `for`, and what it runs over.
 
 use super::lift::attributes;
-use super::parser::Parser;
+use super::parser::BodyParser;
 use quadrille_compiler::body::{ForRange, RangeAdaptor, StmtKind, Type};
 use syn::{Pat, RangeLimits};
 
-impl Parser {
+impl BodyParser {
     pub(super) fn for_loop(&mut self, each: &syn::ExprForLoop) -> Option<StmtKind> {
         self.no_label(each.label.as_ref());
         let range = self.range(&each.expr);

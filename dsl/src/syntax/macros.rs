@@ -1,7 +1,7 @@
 //! Macros, which are statements: requirements and promises.
 
 use super::names::{NO_SYNCHRONIZATION, synchronizes};
-use super::parser::{Parser, text};
+use super::parser::{BodyParser, text};
 use proc_macro2::TokenStream;
 use quadrille_compiler::body::{MessagePiece, StmtKind};
 use quadrille_compiler::program::kind::Kind;
@@ -12,7 +12,7 @@ use syn::{BinOp, Lit, Token};
 /// Macros whose input is parsed.
 pub(crate) const MACROS: [&str; 3] = ["assert", "expect", "unspecified"];
 
-impl Parser {
+impl BodyParser {
     /// A macro that is a statement, of which `tokens` are all; `None` where something was reported.
     pub(super) fn macro_statement(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Option<StmtKind> {
         let name = text(&mac.path);

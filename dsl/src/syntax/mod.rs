@@ -20,7 +20,7 @@ mod statement;
 mod together;
 
 pub(crate) use attribute::SCHEDULE_ATTRIBUTES;
-pub(crate) use collective::{Parsed, parse};
+pub(crate) use collective::{ParsedCollective, parse};
 pub(crate) use expression::{array_len, assigning_op};
 pub(crate) use lift::lift;
 pub(crate) use macros::{Fragment, MACROS, fragments, macro_arguments};

@@ -1,7 +1,7 @@
 //! Statements that move data: assignments to chunks.
 
 use super::lift::attributes;
-use super::parser::{Parser, Typed, text};
+use super::parser::{BodyParser, Typed, text};
 use super::statement::buffer_root;
 use quadrille_compiler::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr, Type};
 use quadrille_compiler::program::ids::Buffer;
@@ -25,7 +25,7 @@ impl Many {
     }
 }
 
-impl Parser {
+impl BodyParser {
     /// `left = right` or `left += right` with a buffer on the left. `None` where something was reported.
     pub(super) fn movement(
         &mut self,

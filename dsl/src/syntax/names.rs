@@ -2,7 +2,7 @@
 
 use super::lift::attributes;
 use super::movement::unwrapped;
-use super::parser::{Finding, Parser, text};
+use super::parser::{BodyParser, Finding, text};
 use super::statement::buffer_root;
 use quadrille_compiler::program::ids::Buffer;
 
@@ -44,7 +44,7 @@ pub(super) fn synchronizes(name: &str) -> bool {
 pub(super) const NO_SYNCHRONIZATION: &str =
     "leave it out: the compiler inserts every synchronization that the data need";
 
-impl Parser {
+impl BodyParser {
     /// Reports the name of a value that nothing has.
     pub(super) fn no_value(&mut self, path: &syn::ExprPath, name: &str) {
         let help = self.meant(name);

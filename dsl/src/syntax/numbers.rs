@@ -1,6 +1,6 @@
 //! Literal numbers in attributes: world sizes, values of parameters.
 
-use super::parser::{Parser, RESERVED};
+use super::parser::{BodyParser, RESERVED};
 use quadrille_compiler::body::Param;
 use quadrille_compiler::schedule::domain::LARGEST_WORLD;
 use syn::{Expr, Lit, MetaList, RangeLimits, UnOp};
@@ -41,9 +41,9 @@ impl Listed<'_> {
     /// The numbers of `[2, 4, 8]`, `2..=8` or `2..9`, in order; `number` reads one.
     fn read(
         &self,
-        parser: &mut Parser,
+        parser: &mut BodyParser,
         value: &Expr,
-        number: impl Fn(&mut Parser, &Expr) -> Option<i64>,
+        number: impl Fn(&mut BodyParser, &Expr) -> Option<i64>,
     ) -> Vec<i64> {
         let Listed { option, one, many, help, .. } = self;
         let mut numbers = Vec::new();
@@ -90,7 +90,7 @@ impl Listed<'_> {
 }
 
 /// The world sizes of `ranks = ..`, ascending.
-pub(super) fn sizes(parser: &mut Parser, value: &Expr) -> Vec<u32> {
+pub(super) fn sizes(parser: &mut BodyParser, value: &Expr) -> Vec<u32> {
     let listed = Listed {
         option: "ranks",
         one: "world size",
@@ -117,7 +117,7 @@ pub(super) fn sizes(parser: &mut Parser, value: &Expr) -> Vec<u32> {
 }
 
 /// The parameters of `params(..)`.
-pub(super) fn params(parser: &mut Parser, list: &MetaList) -> Vec<Param> {
+pub(super) fn params(parser: &mut BodyParser, list: &MetaList) -> Vec<Param> {
     const HELP: &str = "write `params(k = 2..=4, j = [1, 2])`";
     let Some(pairs) = parser.pairs(list) else { return Vec::new() };
     if pairs.is_empty() {

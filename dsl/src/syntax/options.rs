@@ -1,7 +1,7 @@
 //! The options of `#[collective(..)]`.
 
 use super::numbers::{integer, params, sizes};
-use super::parser::{Parser, text};
+use super::parser::{BodyParser, text};
 use proc_macro2::TokenStream;
 use quadrille_compiler::body::{Param, Size};
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Loc};
@@ -14,7 +14,7 @@ const OPTIONS: &str = "ranks, chunks, in_place, root, nodes, params, scratch, di
 
 /// The attribute's options, as far as they could be read.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenOptions {
     /// `None` where none was named, or none that there is.
     pub(super) kind: Option<Kind>,
     pub(super) ranks: Vec<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Written {
 }
 
 /// The options; `None` if the attribute has no form.
-pub(super) fn options(parser: &mut Parser, tokens: TokenStream, name_loc: Loc) -> Option<Written> {
+pub(super) fn options(parser: &mut BodyParser, tokens: TokenStream, name_loc: Loc) -> Option<WrittenOptions> {
     let metas = match Punctuated::<Meta, Token![,]>::parse_terminated.parse2(tokens) {
         Ok(metas) => metas,
         Err(error) => {
@@ -72,7 +72,7 @@ pub(super) fn options(parser: &mut Parser, tokens: TokenStream, name_loc: Loc) -
 
 #[derive(Default)]
 struct Seen {
-    written: Written,
+    written: WrittenOptions,
     /// A kind was named, if perhaps one that there is not.
     kind_named: bool,
     root: Option<Meta>,
@@ -80,7 +80,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn option(&mut self, parser: &mut Parser, meta: &Meta, name: &str) {
+    fn option(&mut self, parser: &mut BodyParser, meta: &Meta, name: &str) {
         let written = &mut self.written;
         let flag = match name {
             "in_place" => {
@@ -138,7 +138,7 @@ impl Seen {
         }
     }
 
-    fn kind(&mut self, parser: &mut Parser, meta: &Meta, name: &str) {
+    fn kind(&mut self, parser: &mut BodyParser, meta: &Meta, name: &str) {
         let kind = name.parse::<Kind>().ok();
         if self.kind_named && kind.is_some() {
             parser.syntax(meta, "a second kind").help("a collective has one kind");
@@ -160,7 +160,7 @@ impl Seen {
     }
 
     /// Options that not every kind has.
-    fn of_kind(&mut self, parser: &mut Parser, kind: Kind) {
+    fn of_kind(&mut self, parser: &mut BodyParser, kind: Kind) {
         let written = &self.written;
         if let Some(meta) = self.in_place.as_ref().filter(|_| !kind.has_in_place()) {
             parser

@@ -1,9 +1,9 @@
 //! Constructs of Rust that are outside the language: what each is called, and what to write instead.
 
-use super::parser::{Parser, text};
+use super::parser::{BodyParser, text};
 use syn::{Expr, Item, Pat, Type};
 
-impl Parser {
+impl BodyParser {
     /// Reports an expression that is outside the language.
     pub(super) fn no_expression(&mut self, expr: &Expr) {
         let (what, instead) = match expr {

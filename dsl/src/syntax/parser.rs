@@ -75,7 +75,7 @@ pub(super) enum Nodes {
 }
 
 #[derive(Debug)]
-pub(super) struct Parser {
+pub(super) struct BodyParser {
     pub(super) places: Places,
     pub(super) findings: Vec<Diagnostic>,
     /// The facts that decide which names the body has; `None` if the attribute could not be read.
@@ -104,10 +104,10 @@ pub(super) struct Parser {
     pub(super) depth: u32,
 }
 
-impl Parser {
+impl BodyParser {
     /// A parser that has read nothing.
-    pub(super) fn new(places: Places) -> Parser {
-        Parser {
+    pub(super) fn new(places: Places) -> BodyParser {
+        BodyParser {
             places,
             findings: Vec::new(),
             known: None,
@@ -155,7 +155,7 @@ impl Parser {
         &mut self,
         name: &str,
         result: Type,
-        read: impl FnOnce(&mut Parser) -> StmtBlock,
+        read: impl FnOnce(&mut BodyParser) -> StmtBlock,
     ) -> BodyFn {
         let scope = std::mem::take(&mut self.scope);
         let hidden = self.hidden.len();
@@ -172,7 +172,11 @@ impl Parser {
     }
 
     /// Runs `read` one level of nesting further down; `None`, reported, where that is too deep.
-    pub(super) fn deeper<T>(&mut self, at: impl ToTokens, read: impl FnOnce(&mut Parser) -> T) -> Option<T> {
+    pub(super) fn deeper<T>(
+        &mut self,
+        at: impl ToTokens,
+        read: impl FnOnce(&mut BodyParser) -> T,
+    ) -> Option<T> {
         if self.depth == DEPTH_LIMIT {
             let loc = self.places.of(at);
             self.report(Diagnostic::new(

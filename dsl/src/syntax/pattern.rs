@@ -1,12 +1,12 @@
 //! Patterns of `let`, and written types.
 
 use super::expression::array_len;
-use super::parser::{Parser, Typed, text};
+use super::parser::{BodyParser, Typed, text};
 use quadrille_compiler::body::arithmetic::IntType;
 use quadrille_compiler::body::{BodyFn, StmtBlock, Type};
 use syn::{FnArg, Pat, ReturnType};
 
-impl Parser {
+impl BodyParser {
     /// Binds the names of `pattern` to a value of type `ty` in the slots from `slot`.
     pub(super) fn pattern(&mut self, pattern: &Pat, ty: &Type, slot: u32) {
         match pattern {

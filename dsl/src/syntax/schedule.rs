@@ -1,17 +1,17 @@
 //! `#[schedule(..)]`: how data is moved, never what.
 
 use super::numbers::integer;
-use super::parser::{Parser, text};
+use super::parser::{BodyParser, text};
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::options::size::ByteSize;
-use quadrille_compiler::options::{self, Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::{self, Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use std::fmt;
 use syn::{Attribute, Expr, Lit, Meta, MetaNameValue};
 
 /// The keys of `#[schedule(..)]` on the fn.
 const KEYS: &str = "protocol, transport, instances, blocks, threads, slots, tile, unroll, from, up_to";
 
-impl Parser {
+impl BodyParser {
     /// The `#[schedule(..)]` attributes of a collective's fn, which together serve every message size once.
     pub(super) fn schedules(&mut self, attributes: &[&Attribute]) -> Vec<ScheduleOptions> {
         let before = self.findings.len();
@@ -25,7 +25,7 @@ impl Parser {
     }
 
     /// Reads `#[schedule(..)]` of a statement or block.
-    pub(super) fn how(&mut self, attribute: &Attribute) -> How {
+    pub(super) fn how(&mut self, attribute: &Attribute) -> StatementOptions {
         self.schedule(attribute, false).unwrap_or_default().how
     }
 

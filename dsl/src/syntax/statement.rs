@@ -2,7 +2,7 @@
 
 use super::expression::assigning_op;
 use super::lift::lift;
-use super::parser::Parser;
+use super::parser::BodyParser;
 use crate::diagnose::Places;
 use proc_macro2::TokenStream;
 use quadrille_compiler::body::arithmetic::{BinaryOp, IntType};
@@ -12,7 +12,7 @@ use quote::{ToTokens, quote};
 use syn::{Attribute, BinOp, Item, Pat, Token};
 
 /// The reading of a statement of Rust.
-enum Parsed {
+enum ParsedStatement {
     Statement(Box<Stmt>),
     /// The last expression of a block, which is the block's value.
     Value(Loc, Expr, Type),
@@ -20,7 +20,7 @@ enum Parsed {
     Nothing,
 }
 
-impl Parser {
+impl BodyParser {
     /// A block that has no value.
     pub(super) fn unit_block(&mut self, block: &syn::Block) -> StmtBlock {
         let (read, ty) = self.block(block);
@@ -61,12 +61,12 @@ impl Parser {
                 continue;
             }
             match self.statement(stmt, i + 1 == block.stmts.len()) {
-                Parsed::Statement(statement) => read.statements.push(*statement),
-                Parsed::Value(loc, value, of) => {
+                ParsedStatement::Statement(statement) => read.statements.push(*statement),
+                ParsedStatement::Value(loc, value, of) => {
                     read.value = Some((loc, value));
                     ty = of;
                 }
-                Parsed::Nothing => {}
+                ParsedStatement::Nothing => {}
             }
         }
         self.scope.truncate(variables);
@@ -74,7 +74,7 @@ impl Parser {
         (read, ty)
     }
 
-    fn statement(&mut self, stmt: &syn::Stmt, last: bool) -> Parsed {
+    fn statement(&mut self, stmt: &syn::Stmt, last: bool) -> ParsedStatement {
         match stmt {
             syn::Stmt::Local(local) => self.local(local),
             syn::Stmt::Macro(call) => {
@@ -84,7 +84,7 @@ impl Parser {
             }
             syn::Stmt::Item(item) => {
                 self.no_item(item);
-                Parsed::Nothing
+                ParsedStatement::Nothing
             }
             syn::Stmt::Expr(expr, semi) => {
                 let (bare, lifted) = lift(expr);
@@ -93,22 +93,22 @@ impl Parser {
         }
     }
 
-    fn macro_call(&mut self, mac: &syn::Macro, tokens: TokenStream) -> Parsed {
+    fn macro_call(&mut self, mac: &syn::Macro, tokens: TokenStream) -> ParsedStatement {
         let loc = self.places.of(&tokens);
         match self.macro_statement(mac, tokens) {
-            Some(kind) => Parsed::Statement(Box::new(Stmt { loc, attributes: None, kind })),
-            None => Parsed::Nothing,
+            Some(kind) => ParsedStatement::Statement(Box::new(Stmt { loc, attributes: None, kind })),
+            None => ParsedStatement::Nothing,
         }
     }
 
-    fn local(&mut self, local: &syn::Local) -> Parsed {
+    fn local(&mut self, local: &syn::Local) -> ParsedStatement {
         self.stray_attributes(&local.attrs);
         let bare = syn::Local { attrs: Vec::new(), ..local.clone() };
         let loc = self.places.of(&bare);
         let Some(init) = &local.init else {
             self.outside(&bare, "a `let` without a value", "give it its value here");
             self.pattern(&local.pat, &Type::Unknown, 0);
-            return Parsed::Nothing;
+            return ParsedStatement::Nothing;
         };
         if let Some((otherwise, block)) = &init.diverge {
             self.outside(quote!(#otherwise #block), "`let .. else`", "write `if`/`else`");
@@ -117,7 +117,7 @@ impl Parser {
             self.syntax(&init.expr, format!("`{buffer}` holds data, not numbers; no variable can hold it"))
                 .help("chunks are moved by assignment: `output[r][c] = input[s][c];`");
             self.pattern(&local.pat, &Type::Unknown, 0);
-            return Parsed::Nothing;
+            return ParsedStatement::Nothing;
         }
         let (value, ty, pattern) = match &local.pat {
             Pat::Type(typed) => {
@@ -133,7 +133,11 @@ impl Parser {
         };
         let slot = self.slots(ty.size(), &local.pat);
         self.pattern(pattern, &ty, slot);
-        Parsed::Statement(Box::new(Stmt { loc, attributes: None, kind: StmtKind::Set { slot, value } }))
+        ParsedStatement::Statement(Box::new(Stmt {
+            loc,
+            attributes: None,
+            kind: StmtKind::Set { slot, value },
+        }))
     }
 
     fn expression_statement(
@@ -142,7 +146,7 @@ impl Parser {
         attributes: &[Attribute],
         semi: Option<&Token![;]>,
         last: bool,
-    ) -> Parsed {
+    ) -> ParsedStatement {
         // syn leaves invisible groups around what `macro_rules!` put in.
         if let syn::Expr::Group(group) = expr {
             return self.expression_statement(&group.expr, attributes, semi, last);
@@ -178,7 +182,7 @@ impl Parser {
                             what,
                             "chunks are combined by `+=`, which stands for the call's operator",
                         );
-                        return Parsed::Nothing;
+                        return ParsedStatement::Nothing;
                     }
                     (false, op) => self.assign(&binary.left, assigning_op(op), &binary.right),
                 }
@@ -198,7 +202,7 @@ impl Parser {
                 let value = self.expr(expr);
                 let unit = value.ty.agrees(&Type::unit());
                 if semi.is_none() && last && attributes.is_none() {
-                    return Parsed::Value(loc, value.expr, value.ty);
+                    return ParsedStatement::Value(loc, value.expr, value.ty);
                 }
                 if semi.is_none() && !unit {
                     self.syntax(expr, format!("a value of type `{}` that nobody takes", value.ty));
@@ -208,8 +212,8 @@ impl Parser {
             }
         };
         match action {
-            Some(kind) => Parsed::Statement(Box::new(Stmt { loc, attributes, kind })),
-            None => Parsed::Nothing,
+            Some(kind) => ParsedStatement::Statement(Box::new(Stmt { loc, attributes, kind })),
+            None => ParsedStatement::Nothing,
         }
     }
 

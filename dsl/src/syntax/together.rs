@@ -1,12 +1,12 @@
 //! `(p, q) = (e, f);` on chunks.
 
 use super::movement::unwrapped;
-use super::parser::Parser;
+use super::parser::BodyParser;
 use super::statement::buffer_root;
 use quadrille_compiler::body::MoveStmt;
 use syn::ExprTuple;
 
-impl Parser {
+impl BodyParser {
     /// A tuple of chunks on the left: every part is an assignment of its own. `None` where something was reported.
     pub(super) fn together(&mut self, left: &ExprTuple, right: &syn::Expr) -> Option<Vec<MoveStmt>> {
         if let Some(variable) = left.elems.iter().find(|part| buffer_root(part).is_none()) {

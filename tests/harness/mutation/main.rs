@@ -22,7 +22,7 @@ use quadrille::{Collective, DType, Domain, RedOp};
 use quadrille_compiler::diagnostic::{Diagnostic, Loc};
 use quadrille_compiler::kernel;
 use quadrille_compiler::lower::{self, Lowered};
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::verify;
 use std::collections::BTreeMap;
@@ -35,7 +35,10 @@ fn ways(collective: &Collective) -> Vec<ScheduleOptions> {
     }
     let own = collective.schedules.iter().cloned();
     let plain = ScheduleOptions::default();
-    let by = |transport, protocol| ScheduleOptions { how: How { transport, protocol }, ..plain.clone() };
+    let by = |transport, protocol| ScheduleOptions {
+        how: StatementOptions { transport, protocol },
+        ..plain.clone()
+    };
     let staged = given(Transport::Staged);
     let others = vec![
         plain.clone(),

@@ -3,7 +3,7 @@
 use libtest_mimic::Failed;
 use quadrille::{Collective, Domain};
 use quadrille_compiler::kernel::widths::Widths;
-use quadrille_compiler::options::{How, Protocol, Transport};
+use quadrille_compiler::options::{Protocol, StatementOptions, Transport};
 use quadrille_compiler::program::Program;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::SLOTS;

@@ -6,8 +6,8 @@
 
 use quadrille_compiler::collective::{Collective, Evaluate};
 use quadrille_compiler::diagnostic::{Diagnostic, LineColumn, Loc, SourceFile};
-use quadrille_compiler::evaluate::record::{Header, Origin, Recorder};
-use quadrille_compiler::options::How;
+use quadrille_compiler::evaluate::record::{Header, OpOrigin, Recorder};
+use quadrille_compiler::options::StatementOptions;
 use quadrille_compiler::program::ProgramSetting;
 use quadrille_compiler::program::RawSite;
 use quadrille_compiler::program::RawSlice;
@@ -216,8 +216,8 @@ impl Evaluate for LocalCopy {
     fn program(&self, setting: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         let shape = Shape::new(Kind::Custom, setting.ranks, 1);
         let mut recorder = Recorder::new(Header::new(LOCAL_COPY, shape, source(), STATEMENT));
-        let statement = recorder.statement(STATEMENT, How::default());
-        let origin = Origin { statement, trail: Trails::ROOT };
+        let statement = recorder.statement(STATEMENT, StatementOptions::default());
+        let origin = OpOrigin { statement, trail: Trails::ROOT };
         for rank in (0..setting.ranks).map(i64::from) {
             let chunk = |buffer| [RawSlice { buffer, rank, start: 0, end: 1 }];
             let (from, to) = (chunk(Buffer::Input), chunk(Buffer::Output));

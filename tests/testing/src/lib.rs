@@ -5,7 +5,7 @@
 //! | [`data`] | test data whose results are exact, the exact results, and the comparison |
 //! | [`number`] | the arithmetic of the references |
 //! | [`among_kernels`] | calls between other kernels of the user's, as collectives are called in earnest |
-//! | [`explore`] | many interleavings of the same calls |
+//! | [`mod@explore`] | many interleavings of the same calls |
 //! | [`by_hand`] | kernels that nothing has proved: baselines written by hand |
 //! | [`fake`] | a CUDA driver that executes kernels on virtual GPUs, and fails where it is told to |
 //! | [`device_check`] | the check of a build on the GPUs of a machine |

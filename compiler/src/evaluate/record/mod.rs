@@ -5,7 +5,7 @@ mod promise;
 mod simultaneous;
 
 use crate::diagnostic::{Check, Diagnostic, DiagnosticContext, Loc, SourceFile};
-use crate::options::How;
+use crate::options::StatementOptions;
 use crate::program::Scaling;
 use crate::program::contract::Contract;
 use crate::program::ids::{Buffer, Slice};
@@ -42,7 +42,7 @@ pub struct Header {
 #[derive(Debug)]
 pub struct Recorder {
     program: Program,
-    known: FxHashMap<(Loc, How), StatementId>,
+    known: FxHashMap<(Loc, StatementOptions), StatementId>,
     findings: Findings,
     positions: Positions,
     staging: Staging,
@@ -50,7 +50,7 @@ pub struct Recorder {
 
 /// The statement and the iteration of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Origin {
+pub struct OpOrigin {
     /// Its statement.
     pub statement: StatementId,
     /// The iteration that runs the statement.
@@ -112,7 +112,7 @@ impl Recorder {
     }
 
     /// The statement at `loc`, carried out as `how` says; the same two give the same statement.
-    pub fn statement(&mut self, loc: Loc, how: How) -> StatementId {
+    pub fn statement(&mut self, loc: Loc, how: StatementOptions) -> StatementId {
         *self.known.entry((loc, how)).or_insert_with(|| {
             let text = self.program.source.slice(loc).split_whitespace().collect::<Vec<_>>().join(" ");
             self.program.statements.push(Statement { loc, text, how });
@@ -146,7 +146,7 @@ impl Recorder {
     }
 
     /// Records one operation: `sources` are read and combined in order, `dests` stored.
-    pub fn record(&mut self, origin: Origin, sources: &[RawSlice], dests: &[RawSlice], site: RawSite) {
+    pub fn record(&mut self, origin: OpOrigin, sources: &[RawSlice], dests: &[RawSlice], site: RawSite) {
         if let Some(OpSlices { sources, dests, site }) = self.places(origin, sources, dests, site) {
             self.push(origin, sources, dests, site);
         }
@@ -156,7 +156,7 @@ impl Recorder {
     /// operations one after the other, which keep in scratch what would be overwritten too early.
     pub fn record_together(
         &mut self,
-        origin: Origin,
+        origin: OpOrigin,
         parts: &[(Vec<RawSlice>, Vec<RawSlice>)],
         site: RawSite,
     ) {
@@ -174,18 +174,18 @@ impl Recorder {
 
     /// `expect!`: the chunks of `dests`, of the output, are to hold the combination of those of `sources`, of the
     /// input. Slices are named as `output` and `input` also where the collective is in place.
-    pub fn expect(&mut self, origin: Origin, sources: &[RawSlice], dests: &[RawSlice]) {
+    pub fn expect(&mut self, origin: OpOrigin, sources: &[RawSlice], dests: &[RawSlice]) {
         promise::expect(self, origin, sources, dests);
     }
 
     /// `unspecified!`: the chunks of `dests`, of the output, may hold anything.
-    pub fn unspecified(&mut self, origin: Origin, dests: &[RawSlice]) {
+    pub fn unspecified(&mut self, origin: OpOrigin, dests: &[RawSlice]) {
         promise::unspecified(self, origin, dests);
     }
 
     fn places(
         &mut self,
-        origin: Origin,
+        origin: OpOrigin,
         sources: &[RawSlice],
         dests: &[RawSlice],
         site: RawSite,
@@ -199,15 +199,15 @@ impl Recorder {
         }
     }
 
-    fn report(&mut self, origin: Origin, check: Check, problem: Diagnostic) {
+    fn report(&mut self, origin: OpOrigin, check: Check, problem: Diagnostic) {
         let at = (origin.statement, origin.trail);
         self.findings.add(&self.program, at, (check, Counted::Operation), || problem);
     }
 
     /// Adds an operation. The chunks of scratch are laid out otherwise than a unit's, so where an operand lies there
     /// the operation ends with the unit, and another one goes on.
-    fn push(&mut self, origin: Origin, sources: SourceSlices, dests: DestSlices, site: Site) {
-        let Origin { statement, trail } = origin;
+    fn push(&mut self, origin: OpOrigin, sources: SourceSlices, dests: DestSlices, site: Site) {
+        let OpOrigin { statement, trail } = origin;
         let position = self.positions.of_operation(&sources, &dests, 0);
         let mut rest = Op { statement, trail, sources, dests, position, site, scaling: Scaling::default() };
         let in_scratch = rest.sources.iter().chain(&rest.dests).any(|slice| slice.buffer == Buffer::Scratch);
@@ -281,8 +281,8 @@ mod tests {
         Loc { start: LineColumn { line, column: 0 }, end: LineColumn { line, column: 2 } }
     }
 
-    fn at(statement: StatementId) -> Origin {
-        Origin { statement, trail: Trails::ROOT }
+    fn at(statement: StatementId) -> OpOrigin {
+        OpOrigin { statement, trail: Trails::ROOT }
     }
 
     fn chunk(buffer: Buffer, rank: i64) -> RawSlice {
@@ -294,14 +294,14 @@ mod tests {
         let source = SourceFile { path: "a.rs".into(), first_line: 1, text: "a;\nb;\nc;\n".into() };
         let shape = Shape::new(Kind::AllReduce, 2, 1);
         let mut recorder = Recorder::new(Header::new("a", shape, source, line(1)));
-        let statements = [3, 1, 2].map(|at| recorder.statement(line(at), How::default()));
+        let statements = [3, 1, 2].map(|at| recorder.statement(line(at), StatementOptions::default()));
         (recorder, statements)
     }
 
     #[test]
     fn statements_stand_in_source_order() {
         let (mut recorder, [third, first, second]) = recorder();
-        assert_eq!(recorder.statement(line(1), How::default()), first);
+        assert_eq!(recorder.statement(line(1), StatementOptions::default()), first);
         for (statement, rank) in [(third, 0), (first, 1), (second, 0)] {
             let (to, from) = (chunk(Buffer::Output, rank), chunk(Buffer::Input, 0));
             recorder.record(at(statement), &[from], &[to], RawSite::default());

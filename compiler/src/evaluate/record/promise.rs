@@ -1,6 +1,6 @@
 //! `expect!` and `unspecified!` of a custom collective.
 
-use super::{Origin, Recorder};
+use super::{OpOrigin, Recorder};
 use crate::diagnostic::words;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::program::Program;
@@ -12,7 +12,7 @@ use crate::verify::program::out_of_bounds;
 use std::sync::Arc;
 
 /// Records what chunks are to hold.
-pub(super) fn expect(recorder: &mut Recorder, origin: Origin, sources: &[RawSlice], dests: &[RawSlice]) {
+pub(super) fn expect(recorder: &mut Recorder, origin: OpOrigin, sources: &[RawSlice], dests: &[RawSlice]) {
     let Some(dests) = slices(recorder, origin, dests, Buffer::Output) else { return };
     let Some(sources) = slices(recorder, origin, sources, Buffer::Input) else { return };
     let Some(first) = dests.first() else { return };
@@ -34,7 +34,7 @@ pub(super) fn expect(recorder: &mut Recorder, origin: Origin, sources: &[RawSlic
 }
 
 /// Records what chunks may hold anything.
-pub(super) fn unspecified(recorder: &mut Recorder, origin: Origin, dests: &[RawSlice]) {
+pub(super) fn unspecified(recorder: &mut Recorder, origin: OpOrigin, dests: &[RawSlice]) {
     let Some(dests) = slices(recorder, origin, dests, Buffer::Output) else { return };
     for dest in &dests {
         for offset in 0..dest.len {
@@ -44,7 +44,7 @@ pub(super) fn unspecified(recorder: &mut Recorder, origin: Origin, dests: &[RawS
 }
 
 /// Slices of the output or input as a program out of place has them.
-fn slices(recorder: &mut Recorder, origin: Origin, raw: &[RawSlice], wanted: Buffer) -> Option<Vec<Slice>> {
+fn slices(recorder: &mut Recorder, origin: OpOrigin, raw: &[RawSlice], wanted: Buffer) -> Option<Vec<Slice>> {
     let shape = Shape { in_place: false, scratch: 0, ..recorder.program.shape };
     let slice = |raw: &RawSlice| {
         if raw.buffer != wanted {
@@ -66,7 +66,7 @@ fn slices(recorder: &mut Recorder, origin: Origin, raw: &[RawSlice], wanted: Buf
     }
 }
 
-fn promise(recorder: &mut Recorder, origin: Origin, dest: &Slice, offset: u32, promise: Promise) {
+fn promise(recorder: &mut Recorder, origin: OpOrigin, dest: &Slice, offset: u32, promise: Promise) {
     let Some(contract) = &mut recorder.program.contract else { return };
     let chunk = dest.start + offset;
     if contract.promise(dest.rank, chunk, promise).is_some() {

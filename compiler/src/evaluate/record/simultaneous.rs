@@ -108,7 +108,7 @@ pub(super) fn stored_twice(parts: &[OpSlices]) -> Option<Diagnostic> {
 /// none has to wait for another one's result. Takes time in proportion to the slices.
 pub(super) fn in_order(mut parts: Vec<OpSlices>, staging: &mut Staging) -> Vec<OpSlices> {
     staging.statement += 1;
-    let mut order = Order::new(&parts);
+    let mut order = PartOrder::new(&parts);
     let mut ordered = Vec::with_capacity(parts.len());
     let mut kept = Vec::new();
     let executors: Vec<Rank> = parts.iter().map(executor).collect();
@@ -138,7 +138,7 @@ pub(super) fn in_order(mut parts: Vec<OpSlices>, staging: &mut Staging) -> Vec<O
 }
 
 /// The operations that may come next.
-struct Order {
+struct PartOrder {
     /// Those to come.
     left: BTreeSet<usize>,
     /// Those of them whose destinations no other one still reads.
@@ -151,8 +151,8 @@ struct Order {
     stored_by: Vec<Vec<Vec<usize>>>,
 }
 
-impl Order {
-    fn new(parts: &[OpSlices]) -> Order {
+impl PartOrder {
+    fn new(parts: &[OpSlices]) -> PartOrder {
         let mut stores = Stores::default();
         for (i, part) in parts.iter().enumerate() {
             for dest in &part.dests {
@@ -173,7 +173,7 @@ impl Order {
         }
         let reading: Vec<usize> = readers.iter().map(Vec::len).collect();
         let free = (0..parts.len()).filter(|&i| reading[i] == 0).collect();
-        Order { left: (0..parts.len()).collect(), free, readers, reading, stored_by }
+        PartOrder { left: (0..parts.len()).collect(), free, readers, reading, stored_by }
     }
 
     /// The operations that still read what `part` stores.
@@ -229,7 +229,7 @@ fn keep(
     part: usize,
     wanted: impl Fn(&usize) -> bool,
     parts: &mut [OpSlices],
-    order: &mut Order,
+    order: &mut PartOrder,
     staging: &mut Staging,
     kept: &mut Vec<OpSlices>,
 ) {

@@ -46,7 +46,7 @@ use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
 use crate::interop::shown;
 use crate::kernel::widths::Widths;
 use crate::lower;
-use crate::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use crate::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use crate::program::Program;
 use crate::program::ProgramSetting;
 use crate::program::kind::{Kind, Shape};
@@ -81,7 +81,7 @@ fn collective(algorithm: document::Algorithm, source: SourceFile) -> Result<Coll
     let algorithm = &plan.algorithm;
     let blocks = algorithm.gpus.iter().map(|gpu| gpu.blocks.len()).max().unwrap_or(1).max(1);
     let loc = algorithm.loc;
-    let how = How {
+    let how = StatementOptions {
         protocol: Some(Given { value: algorithm.protocol, loc }),
         transport: Some(Given { value: Transport::Staged, loc }),
     };

@@ -6,7 +6,7 @@ use super::document::{Chunks, Step, StepKind};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
 use crate::interop::{finding, out_of_bounds};
 use crate::lower::{FollowedPlan, Task, TaskEnd, TaskMessage, Tasks};
-use crate::options::How;
+use crate::options::StatementOptions;
 use crate::program::Scaling;
 use crate::program::ids::{BlockId, Buffer, Rank, Slice};
 use crate::program::kind::Shape;
@@ -218,7 +218,7 @@ impl<'a> Laying<'a> {
         let statements = connected.steps.iter().map(|linked| Statement {
             loc: linked.step.loc,
             text: linked.step.text.clone(),
-            how: How::default(),
+            how: StatementOptions::default(),
         });
         let program = Program {
             name: algorithm.name.clone(),

@@ -6,7 +6,7 @@ use super::plan::{At, Chunk, End, Plan, What};
 use super::run::{Order, Point};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
 use crate::lower::{self, KeptPlan, Task, TaskMessage, Tasks};
-use crate::options::{Given, How, Protocol, Transport};
+use crate::options::{Given, Protocol, StatementOptions, Transport};
 use crate::program::Scaling;
 use crate::program::ids::{BlockId, Buffer, Location, Rank, Slice};
 use crate::program::kind::Shape;
@@ -135,7 +135,11 @@ impl<'a> Laying<'a> {
         let statements = plan.acts.iter().map(|act| {
             let switch = matches!(&act.what, What::Move(chunks) if chunks.iter().any(|chunk| chunk.switch));
             let transport = switch.then_some(Given { value: Transport::Multimem, loc: act.loc });
-            Statement { loc: act.loc, text: act.text.clone(), how: How { transport, ..How::default() } }
+            Statement {
+                loc: act.loc,
+                text: act.text.clone(),
+                how: StatementOptions { transport, ..StatementOptions::default() },
+            }
         });
         let document = &plan.document;
         let program = Program {

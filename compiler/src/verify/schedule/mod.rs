@@ -25,7 +25,7 @@ use happens_before::{BlockNumbers, WalkOrder, walk};
 use invariant::Invariant;
 use residency::residency;
 use site::Sites;
-use slot_reuse::SlotReuse;
+use slot_reuse::SlotReuseCheck;
 use translation::Translation;
 
 /// Proves that the schedule carries out the program on the domain: no race, no deadlock, no touch of a buffer outside
@@ -68,7 +68,7 @@ fn interleavings(sites: &Sites<'_>, order: WalkOrder) -> Vec<Diagnostic> {
     let mut entry_exit = EntryExit::new(sites);
     let mut invariant = Invariant::default();
     let mut translation = Translation::new(program);
-    let mut slots = SlotReuse::new(schedule.slots);
+    let mut slots = SlotReuseCheck::new(schedule.slots);
     let ended = walk(
         schedule,
         blocks,

@@ -21,7 +21,7 @@ enum SlotFault {
 }
 
 /// Watches messages and credits.
-pub(super) struct SlotReuse {
+pub(super) struct SlotReuseCheck {
     slots: u32,
     /// The credits that the writing block has waited for in this tile.
     paid: FxHashMap<Connection, i32>,
@@ -32,9 +32,9 @@ pub(super) struct SlotReuse {
     wrong: Vec<(StepStamp, FifoMessage, SlotFault)>,
 }
 
-impl SlotReuse {
-    pub(super) fn new(slots: u32) -> SlotReuse {
-        SlotReuse {
+impl SlotReuseCheck {
+    pub(super) fn new(slots: u32) -> SlotReuseCheck {
+        SlotReuseCheck {
             slots,
             paid: FxHashMap::default(),
             read: FxHashMap::default(),
@@ -97,7 +97,7 @@ fn finding(
     }
 }
 
-impl WalkObserver for SlotReuse {
+impl WalkObserver for SlotReuseCheck {
     fn moved(&mut self, at: StepStamp, step: &Step, _: &BlockKnowledge) {
         let Action::Move { sources, dests, .. } = &step.action else { return };
         for message in sources.iter().filter_map(Operand::message) {

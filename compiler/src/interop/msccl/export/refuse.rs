@@ -4,7 +4,7 @@ use super::Runtime;
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::msccl::coll;
 use crate::interop::msccl::document::{Algorithm, MOST_CHANNELS};
-use crate::options::{How, Protocol, ScheduleOptions, Transport};
+use crate::options::{Protocol, ScheduleOptions, StatementOptions, Transport};
 use crate::program::Program;
 use crate::schedule::domain::LARGEST_BLOCK_CAP;
 
@@ -58,7 +58,8 @@ pub(super) fn unsayable(program: &Program, options: &ScheduleOptions) -> Vec<Dia
         }
     }
     let own = protocol(program, options);
-    let mut hows: Vec<&How> = program.statements.iter().map(|statement| &statement.how).collect();
+    let mut hows: Vec<&StatementOptions> =
+        program.statements.iter().map(|statement| &statement.how).collect();
     hows.push(&options.how);
     hows.dedup();
     for how in hows {
