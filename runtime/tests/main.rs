@@ -16,7 +16,7 @@ mod waits;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::emit::{Cuda, EmittedLine};
-use quadrille_compiler::options::{Given, How, Protocol, ScheduleOptions, Transport};
+use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, StatementOptions, Transport};
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_runtime::internals::{self, Unproved};
@@ -154,7 +154,7 @@ fn collective(name: &str, staged: Option<Protocol>, blocks: Option<u32>) -> Coll
         fn given<T>(value: T) -> Option<Given<T>> {
             Some(Given { value, loc: Loc::default() })
         }
-        let how = How { transport: given(Transport::Staged), protocol: given(protocol) };
+        let how = StatementOptions { transport: given(Transport::Staged), protocol: given(protocol) };
         let blocks = blocks.and_then(given);
         collective.schedules = vec![ScheduleOptions { how, blocks, ..collective.options() }];
         collective.chosen = 0;

@@ -151,7 +151,8 @@ fn reported(collective: &Collective, program: &Program, message: &TestMessage) -
     let ranks = program.shape.ranks;
     let chunk = message.chunk_elements();
     // The report tells what crosses links to the switch, which is not seen here.
-    let switched = |how: &How| how.transport.is_some_and(|given| given.value == Transport::Multimem);
+    let switched =
+        |how: &StatementOptions| how.transport.is_some_and(|given| given.value == Transport::Multimem);
     let any = program.statements.iter().any(|statement| switched(&statement.how));
     if any || message.count != chunk * u64::from(program.shape.chunks) {
         return Ok(());
