@@ -45,13 +45,13 @@ enum : u32 {
 enum : u32 { STATUS_MISMATCH = 1, STATUS_TIMEOUT, STATUS_ABORTED };
 [[maybe_unused]] constexpr u64 STATUS_BYTES = 64;
 
-// What was waited for: a counter, whose place is its word in the region, or a line, whose place is in units of 16 bytes.
+// The thing that a wait waits for. A counter's place is its word in the region; a line's place is in units of 16 bytes.
 enum : u32 { AWAITS_COUNTER, AWAITS_LINE };
 
-// What an abort word holds: nothing, or that all have to leave, because the host or a thread of the rank says so.
+// Values of an abort word: go on, or leave because the host or a thread of the rank says so.
 enum : u32 { GO_ON, ABORTED_BY_HOST, ABORTED_BY_RANK };
 
-// Who runs: a thread block of a rank in a call, and where that rank's status record and abort word lie.
+// The thread block that runs: its rank, its call, and the addresses of the rank's status record and abort word.
 struct Self {
   u32 rank;
   u32 block;
@@ -74,7 +74,7 @@ __device__ __forceinline__ Self among(const Params<RANKS>& p) {
   return {rank, blockIdx.x % BLOCKS, p.hash, p.status + offset, p.abort == 0 ? 0 : p.abort + offset};
 }
 
-// Where counters lie: flags, then what this rank expects of them, then what it has sent.
+// The layout of counters: flags, then the counts that this rank expects of them, then the counts that it has sent.
 template <u32 RANKS, u32 BLOCK_CAP>
 struct Counters {
   static constexpr u64 STARTS = u64(RANKS) * BLOCK_CAP;

@@ -4,7 +4,7 @@ namespace quadrille {
 
 // Units of `count` elements, each cut into CHUNKS chunks of q elements: q = ceil(count / CHUNKS), rounded up to 16 bytes
 // unless all chunks have to be equal. The last chunks of a unit may be short or empty. Chunks are numbered through.
-// An instance's part of a chunk are `part` elements, and pieces of that have TILE_BYTES; those beyond its end are empty.
+// An instance has `part` elements of each chunk, in pieces of TILE_BYTES; pieces beyond its end are empty.
 template <class T, u32 CHUNKS, bool EQUAL, u64 TILE_BYTES = 16, u32 INSTANCES = 1>
 struct Chunks {
   static constexpr u32 ELEMENT = sizeof(typename T::Bits);
@@ -39,7 +39,7 @@ struct Chunks {
   // Tiles of a call: of the largest part, at least one.
   __device__ __forceinline__ u64 tiles() const { return part == 0 ? 1 : (part + PIECE - 1) / PIECE; }
 
-  // Address of a tile's piece of a chunk, as of `at` and `slot`, and its elements.
+  // Address of a tile's piece of a chunk (see `at` and `slot`), and its elements.
   __device__ __forceinline__ u64 piece_at(u64 base, u32 chunk, u64 tile) const {
     return at(base, chunk) + first * ELEMENT + tile * TILE_BYTES;
   }

@@ -2,7 +2,7 @@
 
 namespace quadrille {
 
-// Of each type: the bits of an element, what it is computed in, and how many elements a group of words has.
+// For each type: the bits of an element, the type that it is computed in, and the elements of a group of words.
 struct F32 {
   using Bits = u32;
   using Value = float;
@@ -103,7 +103,7 @@ __device__ __forceinline__ void narrow(Integer<u64, V>, const V (&in)[1], u32 (&
   words[1] = static_cast<u32>(static_cast<u64>(in[0]) >> 32);
 }
 
-// Signed arithmetic wraps by way of the unsigned type.
+// Signed arithmetic wraps, since it is done in the unsigned type.
 template <class V>
 __device__ __forceinline__ V plus(V a, V b) {
   return a + b;
@@ -121,7 +121,7 @@ __device__ __forceinline__ long long times(long long a, long long b) {
   return static_cast<long long>(static_cast<u64>(a) * static_cast<u64>(b));
 }
 
-// What a move does beside combining; a step that scales overrides it.
+// The work of a move besides combining; a step that scales overrides it.
 struct Plain {
   static constexpr u32 DIVISOR = 1;
   static constexpr bool SCALES = false;
@@ -157,7 +157,7 @@ struct Max : Plain {
   }
 };
 
-// The factor of a call, in the type computed with.
+// The factor of a call, in the type that is computed in.
 template <class V>
 __device__ __forceinline__ V factor(u64 bits) {
   return static_cast<V>(bits);

@@ -1,4 +1,5 @@
-// FIFOs: where slots lie (compiler/src/kernel/abi.rs), the links of messages and credits, and the header of a call's first message.
+// FIFOs: the layout of slots (compiler/src/kernel/abi.rs), links of messages and credits, and the header of a call's first
+// message.
 
 namespace quadrille {
 
@@ -23,13 +24,13 @@ struct Slots {
   }
 };
 
-// How often a slot is used before its flags begin anew; flags are 1 to USES.
+// The uses of a slot before its flags begin anew; flags are 1 to USES.
 constexpr u64 USES = COUNTER_BITS >= 40 ? 0xffffffffull : (1ull << COUNTER_BITS) / SLOTS;
 
-// Whether a message fills its slot. Twice in a round of flags: what lies in any line is then less than a round old.
+// True if a message fills its slot. It does so twice in a round of flags: no line is then a round old.
 __device__ __forceinline__ bool fills(u64 flag) { return flag == USES || flag == USES / 2; }
 
-// Where a message lies or data in memory, and the message's flag.
+// The address of a message or of data in memory, and the message's flag.
 struct End {
   u64 at;
   u64 flag;
@@ -53,7 +54,7 @@ __device__ __forceinline__ End message(const Link& credit, u32 number, u64 tile)
   return {slot.at + Slots<PROTOCOL>::HEADER, slot.flag};
 }
 
-// The data of a message that is announced.
+// The data of a message that has been announced.
 __device__ __forceinline__ u64 slot(const Link& credit, u32 number, u64 tile) {
   return message<SIMPLE>(credit, number, tile).at;
 }
@@ -68,15 +69,15 @@ __device__ __forceinline__ u64 load_relaxed(u64 address) {
   return word;
 }
 
-// A line that did not come: its address, its flag, and the one that lies there. Equal flags: it is for others of the warp
-// that the thread gives up. No address: all have come.
+// A line that did not come: its address, its flag, and the flag found there. Equal flags: the thread gives up because other
+// lanes of its warp do. No address: all lines have come.
 struct Missed {
   u64 at;
   u32 wanted;
   u32 seen;
 };
 
-// Whether a thread gives up; what did not come is recorded.
+// True if a thread gives up; it records the line that did not come.
 template <class P>
 __device__ __forceinline__ bool give_up(const P& p, const Self& self, u32 step, const Missed& missed) {
   if (missed.at == 0) return false;
@@ -93,7 +94,7 @@ __device__ __forceinline__ void name_call(const P& p, const Link& credit) {
   store_relaxed(first.at, PROTOCOL == SIMPLE ? p.hash : first.flag << 32 | p.hash);
 }
 
-// The link's thread reads it; true if it is that of another call, or does not come.
+// The link's thread reads it; true if the hash is another call's, or does not come.
 template <u32 PROTOCOL, class P>
 __device__ __forceinline__ bool another_call(const P& p, const Self& self, const Link& credit, u32 step, u32 thread) {
   if (threadIdx.x != thread) return false;
@@ -134,7 +135,7 @@ __device__ __forceinline__ void open_credit_to(Link& link, const P& p, const Sel
   link.fifo = Slots<PROTOCOL>::template fifo<RANKS>(p.fifos[self.rank], rank, fifo);
 }
 
-// The writing end waits for them.
+// The writing end waits for credits.
 template <class C, u32 PROTOCOL, u32 RANKS, class P>
 __device__ __forceinline__ void open_credit_from(Link& link, const P& p, const Self& self, u32 rank, u32 fifo, u32 advance) {
   const u64 flag = p.counters[self.rank] + 8 * C::fifo(1 + PROTOCOL, rank, fifo);

@@ -70,7 +70,7 @@ __device__ __forceinline__ void combine_words(const u32 (&in)[SOURCES][WORDS], u
   }
 }
 
-// The lines to go through: those of the data, or all of a slot that is filled.
+// The lines of the data, or all lines of a slot that is filled.
 template <u64 SLOTTED, u32 COUNT>
 __device__ __forceinline__ u64 most_lines(const Ends<COUNT>& ends, u64 lines, u64 all) {
 #pragma unroll
@@ -79,8 +79,8 @@ __device__ __forceinline__ u64 most_lines(const Ends<COUNT>& ends, u64 lines, u6
   return lines;
 }
 
-// LL: lines of 16 bytes, two halves of 4 bytes of data and 4 of flag, each stored at once. A line is of one thread, which
-// stores nothing more once it has given up one.
+// LL: lines of 16 bytes, two halves of 4 bytes of data and 4 of flag, each stored at once. One thread handles a line. A
+// thread that has given up a line stores nothing more.
 template <class T, class Op, u32 SOURCES, u32 DESTS, u64 FROM, u64 TO>
 __device__ __noinline__ Missed move_ll(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar,
                                        const Bound bound) {
@@ -135,8 +135,8 @@ __device__ __noinline__ Missed move_ll(const Ends<SOURCES> from, const Ends<DEST
   return {};
 }
 
-// LL128: lines of 128 bytes, 120 of data and 8 of flag, stored and read by eight neighbouring lanes of a warp that has
-// converged, and gives up as one. It relies on links that keep the stores of a warp to one line together.
+// LL128: lines of 128 bytes, 120 of data and 8 of flag. Eight neighbouring lanes of a converged warp store and read a line,
+// and the warp gives up as one. It relies on links that keep the stores of a warp to one line together.
 template <class T, class Op, u32 SOURCES, u32 DESTS, u64 FROM, u64 TO>
 __device__ __noinline__ Missed move_ll128(const Ends<SOURCES> from, const Ends<DESTS> to, u64 count, u64 scalar,
                                           const Bound bound) {
@@ -167,11 +167,11 @@ __device__ __noinline__ Missed move_ll128(const Ends<SOURCES> from, const Ends<D
           if (mine) load_line(end.at + line * 128 + part * 16, low, high);
           const bool waiting = mine && part == 7 && high != end.flag;
           if (!__any_sync(~0u, waiting)) break;
-          // The lanes have polled equally often, but need not have read the same abort word.
+          // The lanes have polled equally often, but may have read different abort words.
           if (polling.due(bound) && __any_sync(~0u, polling.over(bound)))
             return {end.at + line * 128, static_cast<u32>(end.flag), static_cast<u32>(waiting ? high : end.flag)};
         }
-        // What the other lanes have read may be older than the flag.
+        // The data that the other lanes have read may be older than the flag.
         if (mine) load_line(end.at + line * 128 + part * 16, low, high);
         in[s][0] = static_cast<u32>(low);
         in[s][1] = static_cast<u32>(low >> 32);

@@ -64,7 +64,7 @@ __device__ __forceinline__ void store_pack(u64 a, const Pack<1>& p) {
   asm volatile("st.global.u8 [%0], %1;" ::"l"(a), "r"(p.word[0]) : "memory");
 }
 
-// Packs of each of `sources` that a thread loads before it uses the first.
+// Packs of each source that a thread loads before it uses the first.
 constexpr u32 in_flight(u32 sources) { return UNROLL > 0 ? UNROLL : sources >= LOADS ? 1 : LOADS / sources; }
 
 // Moves pack `u` of a round after all its loads; addresses are of the first pack.
@@ -136,7 +136,7 @@ __device__ __forceinline__ void move_all(const Addresses<SOURCES>& from, const A
   } else if (ELEMENT < 4 && width == 4) {
     move_packs<T, Op, 4, 1>(from, to, head, tail, scalar);
   } else {
-    head = tail;  // all of it is edge
+    head = tail;  // everything is edge
   }
   const u64 edges = head + (bytes - tail);
 #pragma unroll 1
@@ -149,7 +149,7 @@ __device__ __noinline__ void move(const Addresses<SOURCES> from, const Addresses
   move_all<T, Op>(from, to, count, 0);
 }
 
-// The same, with inputs multiplied by the call's factor.
+// Does the same with inputs multiplied by the call's factor.
 template <class T, class Op, u32 SOURCES, u32 DESTS>
 __device__ __noinline__ void move_scaled(const Addresses<SOURCES> from, const Addresses<DESTS> to, u64 count,
                                          u64 scalar) {

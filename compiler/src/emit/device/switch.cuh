@@ -1,13 +1,13 @@
-// Moves through the switch: one multicast address stands for the same bytes of every rank. What the switch has no
-// instruction for, and what is no whole pack of 16 bytes, goes rank by rank.
+// Moves through the switch: one multicast address stands for the same bytes of every rank. Operators without an instruction
+// of the switch, and ends that are no whole pack of 16 bytes, go rank by rank.
 
 namespace quadrille {
 
-// A location is reached by its own address and by a multicast one: accesses by both are ordered only with this between
-// them. It stands before and after each move through the switch.
+// A location has an address of its own and a multicast one. Only this fence orders accesses by both. It stands before and
+// after each move through the switch.
 __device__ __forceinline__ void alias_fence() { asm volatile("fence.proxy.alias;" ::: "memory"); }
 
-// What the switch combines (PTX ISA, "multimem"): 16 bytes of elements.
+// The switch combines 16 bytes of elements (PTX ISA, "multimem").
 template <class T, class Op>
 struct Switch {
   static constexpr bool COMBINES = false;
@@ -141,9 +141,9 @@ __device__ __forceinline__ void switch_round(u64 from, u64 to, const Addresses<D
   }
 }
 
-// Moves `count` elements. REDUCES: `from` is a multicast address, and `each_from` has the address on each rank; STORES
-// likewise. Else both are of the operands themselves. Threads of a warp share out packs; the ends of what is no whole pack
-// go rank by rank.
+// Moves `count` elements. With REDUCES, `from` is a multicast address and `each_from` has the address on each rank; with
+// STORES, so are `to` and `each_to`. Otherwise the addresses are the operands' own. Threads of a warp share out packs; ends
+// that are no whole pack go rank by rank.
 template <class T, class Op, u32 SOURCES, u32 DESTS, bool REDUCES, bool STORES>
 __device__ __noinline__ void move_switch(u64 from, const Addresses<SOURCES> each_from, u64 to,
                                          const Addresses<DESTS> each_to, u64 count, u64 scalar) {

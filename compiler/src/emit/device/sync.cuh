@@ -12,11 +12,11 @@ struct Link {
   u32 advance;  // signals a tile
   u32 peer;     // the rank at the other end
 
-  // What was counted before a tile.
+  // The count before a tile.
   __device__ __forceinline__ u64 before(u64 tile) const { return base + tile * advance; }
 };
 
-// The index at which this thread begins, where thread `first` takes index 0 and the threads go round.
+// The index at which this thread begins. Thread `first` takes index 0, and the threads go round.
 __device__ __forceinline__ u32 index_from(u32 first) {
   return threadIdx.x >= first ? threadIdx.x - first : threadIdx.x + blockDim.x - first;
 }
@@ -47,7 +47,7 @@ __device__ __forceinline__ u64 wrapped(u64 count) {
   return count & ~0ull >> (64 - BITS);
 }
 
-// Whether `count` has not reached `wanted` yet: by their difference, as a count may have wrapped.
+// True if `count` has not reached `wanted` yet. Their difference decides, since a count may have wrapped.
 template <u32 BITS>
 __device__ __forceinline__ bool behind(u64 count, u64 wanted) {
   return static_cast<long long>((count - wanted) << (64 - BITS)) < 0;
@@ -93,7 +93,7 @@ __device__ __noinline__ void record(const Self self, u32 code, u32 step, u32 pee
   if (self.abort != 0) store_word(self.abort, ABORTED_BY_RANK);
 }
 
-// What bounds a wait: how long it may take, 0 for without end, and the abort word.
+// The bounds of a wait: its longest time (0: without end), and the abort word.
 struct Bound {
   u64 nanoseconds;
   u64 abort;
@@ -102,7 +102,7 @@ struct Bound {
 // Polls from one look at the clock and the abort word to the next.
 constexpr u32 PERIOD = 1024;
 
-// A look: the deadline, which is made with the first one, or 0 where the wait has to end.
+// Looks at clock and abort word. Returns the deadline, which the first look sets, or 0 if the wait has to end.
 __device__ __noinline__ u64 look(const Bound bound, u64 deadline) {
   const u64 time = now();
   if (deadline == 0) deadline = time + bound.nanoseconds;
@@ -114,14 +114,14 @@ struct Polling {
   u32 left = PERIOD;
   u64 deadline = 0;
 
-  // After a poll in vain: whether it is time to look. Without a bound nothing changes from poll to poll, by which virtual
-  // GPUs know a hang.
+  // Called after a poll in vain: true if it is time to look. Without a bound no register changes from poll to poll, which is
+  // how virtual GPUs know a hang.
   __device__ __forceinline__ bool due(const Bound& bound) {
     left -= bound.nanoseconds != 0;
     return left == 0;
   }
 
-  // Then: whether to give up.
+  // Called when it is time: true if the thread has to give up.
   __device__ __forceinline__ bool over(const Bound& bound) {
     left = PERIOD;
     deadline = look(bound, deadline);
@@ -129,7 +129,7 @@ struct Polling {
   }
 };
 
-// A thread leaves though what it waits for has not come. Who was told to by its own rank has nothing to add.
+// A thread leaves although its wait has not ended. It records nothing if its own rank told it to leave.
 __device__ __noinline__ void give_up(const Self self, u32 step, u32 peer, u32 kind, u64 offset, u32 wanted, u32 seen) {
   const u32 aborted = load_word(self.abort);
   if (aborted == ABORTED_BY_RANK) return;
@@ -147,8 +147,8 @@ __device__ __forceinline__ void open(Link& link, u64 flag, u64 counted, u32 once
   link.peer = peer;
 }
 
-// Threads from `first_thread` on wait until the data links from `first` on reach `value`, counted from the tile's begin,
-// one each; true if one gives up.
+// Threads from `first_thread` on wait, one link each, until the data links from `first` on reach `value`, counted from the
+// tile's begin; true if one gives up.
 template <class P>
 __device__ __forceinline__ bool poll_data(const P& p, const Self& self, const Link* links, u32 first, u32 count,
                                           long long value, u32 step, u32 first_thread, u64 tile = 0) {
@@ -171,8 +171,8 @@ __device__ __forceinline__ bool poll_data(const P& p, const Self& self, const Li
   return false;
 }
 
-// Threads from `first_thread` on wait until the start links from `first` on announce this call, one each; true if a
-// peer is in another call, or one gives up.
+// Threads from `first_thread` on wait, one link each, until the start links from `first` on announce this call; true if a
+// peer is in another call, or a thread gives up.
 template <class P>
 __device__ __forceinline__ bool poll_start(const P& p, const Self& self, const Link* links, u32 first, u32 count,
                                            u32 step, u32 first_thread) {
@@ -220,7 +220,7 @@ __device__ __forceinline__ void signal_start(const P& p, const Link* links, u32 
     store_release(links[first + i].flag, start_word(links[first + i].base + 1, p.hash));
 }
 
-// Stores what the next call counts from. Each link's count is used by this block alone.
+// Stores the counts that the next call starts from. Only this block uses each link's count.
 __device__ __forceinline__ void close(const Link* links, u32 count, u64 tiles = 1) {
   for (u32 i = threadIdx.x; i < count; i += blockDim.x)
     store(links[i].counted, wrapped<COUNTER_BITS>(links[i].before(tiles) + links[i].once));
