@@ -1,5 +1,5 @@
 // Row: 3
-// There: in one shot every rank begins with its own data: results differ over the ranks, which later part and hang
+// There: every rank of a one-shot begins with its own data: results differ over the ranks, which later diverge and hang
 // Here: rank r sums from rank r on, in a collective that promises to be `reproducible`
 
 use quadrille::collective;

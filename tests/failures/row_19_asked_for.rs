@@ -1,6 +1,6 @@
 // Row: 19
-// There: LL128 over links that do not keep the stores of a warp to one 128-byte line together
-// Here: a collective that asks for LL128 in a world whose links do not
+// There: LL128 over links that may split a warp's stores to one 128-byte line
+// Here: a collective that asks for LL128 in a world whose links may split lines
 // Links: torn
 
 use quadrille::collective;

@@ -23,15 +23,15 @@ pub(crate) fn cases() -> Vec<Case> {
     vec![
         case(
             3,
-            "in one shot results differ over the ranks",
-            "`reduce(..)` goes by rank, on whatever rank it is carried out",
+            "results of a one-shot differ over the ranks",
+            "`reduce(..)` adds in the order of ranks, whichever rank executes it",
             "order",
             order::same_bits,
         ),
         case(
             6,
             "process groups share a signal pad, and their slots collide",
-            "every group of communicators has counters of its own, in memory that the user does not name",
+            "every group of communicators has its own counters, in memory that the user does not name",
             "calls",
             calls::two_groups,
         ),
@@ -51,15 +51,15 @@ pub(crate) fn cases() -> Vec<Case> {
         ),
         case(
             12,
-            "one shot and two shots share a counter",
-            "counters belong to pairs of blocks, whatever the program, and go on in device memory; both programs in turn, and the counters wrap",
+            "one-shot and two-shot share a counter",
+            "counters belong to pairs of blocks, for all programs, and persist in device memory; both programs run in turn, and the counters wrap",
             "calls",
             calls::programs_in_turn,
         ),
         case(
             13,
             "grids differ over the ranks, and all hang",
-            "no launch has a grid of its own: it belongs to the kernel, whose hash the start signals carry",
+            "the grid belongs to the kernel, and start signals carry the kernel's hash",
             "calls",
             calls::unlike_kernels,
         ),

@@ -59,7 +59,7 @@ pub(super) fn two_in_flight() -> Result<String, Failed> {
         let (_group, _calls) = queue(&world, &|rank| if rank == 0 { [0, 1] } else { [1, 0] })?;
         mismatch(&world)?;
     }
-    Ok("inexpressible: a communicator has one queue, and its calls run in its order; exact. Queues in different orders are told as such".into())
+    Ok("inexpressible: a communicator has one queue, and its calls run in its order; exact. Queues in different orders are reported".into())
 }
 
 pub(super) fn programs_in_turn() -> Result<String, Failed> {
@@ -109,7 +109,7 @@ pub(super) fn unlike_kernels() -> Result<String, Failed> {
         call.enqueue(&group[1], &narrow)?;
         mismatch(&world)?;
     }
-    Ok("inexpressible: kernels of 2 and 1 thread blocks find that out by their start signals, and end; no hang".into())
+    Ok("inexpressible: kernels of 2 and 1 thread blocks learn of the difference from their start signals, and end; no hang".into())
 }
 
 /// The kernels find that not all ranks make the same call.

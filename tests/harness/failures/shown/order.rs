@@ -27,7 +27,7 @@ pub(super) fn same_bits() -> Result<String, Failed> {
         return Err("the sums do not depend on their order".into());
     }
     match all.iter().all(|output| *output == all[0]) {
-        true => Ok("inexpressible: one shot and two shots, by put and get, LL and tiles, give the same bits on every rank".into()),
+        true => Ok("inexpressible: one-shot and two-shot, by put and get, LL and tiles, give the same bits on every rank".into()),
         false => Err("bits differ".into()),
     }
 }
