@@ -12,7 +12,7 @@
 
 use crate::syntax::{
     Fragment, SCHEDULE_ATTRIBUTES, array_len, assigning_op, buffer_root, fragments, lift, macro_arguments,
-    unwrapped,
+    ranged, unwrapped,
 };
 use proc_macro2::{Delimiter, Ident, Literal, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
@@ -198,6 +198,9 @@ impl Skeleton<'_> {
 
     /// The values of a `for`.
     fn range(&self, expr: &Expr) -> TokenStream {
+        if !ranged(expr) {
+            return self.expr(expr);
+        }
         let (mut at, mut steps) = (unwrapped(expr), Vec::new());
         while let Expr::MethodCall(call) = at {
             steps.extend(call.args.iter().map(|step| self.expr(step)));

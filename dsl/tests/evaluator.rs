@@ -87,6 +87,66 @@ fn combines() {
     );
 }
 
+/// A range of ranks is what the array of its ranks would be; its ends are known when it runs.
+#[test]
+fn ranges_of_ranks() {
+    let text = body(
+        "for r in 0..2 { output[r][0] = reduce(input[..=r][0]); }\noutput[1..][1] = input[0][1];\n\
+         output[1..3][2] = input[..2][2];\noutput[[2, 0]][0] = input[1..=RANKS - 1][1];\noutput[..2][0] += input[2][0];",
+    );
+    assert_eq!(
+        ops(&text, 3),
+        "output[0][0] = input[0][0] (r = 0)\n\
+         output[1][0] = input[0][0] + input[1][0] (r = 1)\n\
+         output[1][1], output[2][1] = input[0][1]\n\
+         output[1][2] = input[0][2]\n\
+         output[2][2] = input[1][2]\n\
+         output[2][0] = input[1][1]\n\
+         output[0][0] = input[2][1]\n\
+         output[0][0] = output[0][0] + input[2][0]\n\
+         output[1][0] = output[1][0] + input[2][0]"
+    );
+    for (line, found) in [
+        ("output[1..4][0] = input[0][0];", "output[3][0] is outside the world"),
+        ("output[-9..2][0] = input[0][0];", "output[-1][0] is outside the world"),
+        ("output[0..9223372036854775807][0] = input[0][0];", "output[3][0] is outside the world"),
+        ("output[2..2][0] = input[0][0];", "the range of ranks 2..2 is empty"),
+        ("output[..=-1][0] = input[0][0];", "the range of ranks 0..0 is empty"),
+        (
+            "output[1..][0] = input[..][0];",
+            "the left side names 2 ranks, and the right side 3; they do not go in pairs",
+        ),
+        (
+            "output[[0, 1]][0] = input[0..3][0] + input[0][0];",
+            "the left side names 2 ranks, and the right side 3; they do not go in pairs",
+        ),
+    ] {
+        let list = findings(&body(line), 3);
+        assert!(list[0].1.contains(found), "{line}: {list:?}");
+    }
+}
+
+/// The array is read once, before the first iteration; findings name the item, or the number of one that is no number.
+#[test]
+fn loops_over_arrays() {
+    let text = body(
+        "let mut group = [2, 0];\nfor g in group { output[g][0] = input[g][0]; group = [g, 1]; }\n\
+         for (from, to) in [(0, 1), (group[0], 2)] { output[to][1] = input[from][1]; }\n\
+         for pair in [[0, 1], [1, 2]] { output[pair][2] = input[pair][2]; }",
+    );
+    assert_eq!(
+        ops(&text, 3),
+        "output[2][0] = input[2][0] (g = 2)\n\
+         output[0][0] = input[0][0] (g = 0)\n\
+         output[1][1] = input[0][1] (_ = 0)\n\
+         output[2][1] = input[0][1] (_ = 1)\n\
+         output[0][2] = input[0][2] (pair = 0)\n\
+         output[1][2] = input[1][2] (pair = 0)\n\
+         output[1][2] = input[1][2] (pair = 1)\n\
+         output[2][2] = input[2][2] (pair = 1)"
+    );
+}
+
 /// A copy to several ranks is one operation, a combine one a rank; what differs by rank goes in pairs.
 #[test]
 fn several_destinations() {

@@ -150,8 +150,16 @@ fn statements() {
         ("let x = 1 as f32;", "3:14-3:17 a cast to `f32` is outside the language [unsupported]"),
         ("let x: f32 = 1;", "3:8-3:11 the type `f32` is outside the language [unsupported]"),
         (
-            "for x in [1, 2] {}",
-            "3:10-3:16 a `for` over anything but a range is outside the language [unsupported]",
+            "for x in 5 {}",
+            "3:10-3:11 a `for` runs over a range or an array, and this is of type `i64` [syntax]",
+        ),
+        (
+            "for x in RANKS.rev() {}",
+            "3:10-3:15 an adaptor of anything but a range is outside the language [unsupported]",
+        ),
+        (
+            "for (x, y) in [1, 2] {}",
+            "3:5-3:11 a pattern of 2 parts cannot take a value of type `i64` [syntax]",
         ),
         (
             "for x in (0..3).map(f) {}",
@@ -223,7 +231,14 @@ fn statements() {
             "output[..][0] = input[[0, 1]][0];",
             "3:17-3:33 the two sides name different ranks, which do not go in pairs [syntax]",
         ),
-        ("output[0..2][0] = input[0][0];", "3:8-3:12 a range of ranks is outside the language [unsupported]"),
+        (
+            "output[true..][0] = input[0][0];",
+            "3:8-3:12 the start of a range is of type `i64`, but this is of type `bool` [syntax]",
+        ),
+        (
+            "output[0][0] = input[0..1][0];",
+            "3:16-3:30 chunks of several ranks cannot be stored to one [syntax]",
+        ),
         ("output[0][0..] = input[0][0];", "3:11-3:14 a range of chunks has two ends [syntax]"),
         ("output[true][0] = input[0][0];", "3:8-3:12 ranks are numbers, but this is of type `bool` [syntax]"),
         ("output[0][0] *= input[0][0];", "3:1-3:28 `*=` on chunks is outside the language [unsupported]"),

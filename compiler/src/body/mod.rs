@@ -1,7 +1,7 @@
 //! The body of a collective: the tree that the parser makes of its text, and that the evaluator runs.
 //!
 //! ```text
-//! for c in 0..RANKS {                     For { slot: 0, range: 0..Known(Ranks), body: [
+//! for c in 0..RANKS {                     For { slot: 0, over: 0..Known(Ranks), body: [
 //!     data[(c + 1) % RANKS][c] = ..           Move(data[Binary(Rem, (Binary(Add, ..), ..))][Local(0)] = ..)
 //! }                                       ] }
 //! ```
@@ -209,14 +209,14 @@ pub enum StmtKind {
         /// The parts, each with the offset of its item in the value.
         parts: Vec<(u32, VariablePart)>,
     },
-    /// `for x in range { .. }`.
+    /// `for x in range { .. }` or `for x in array { .. }`.
     For {
         /// The variable's slot.
         slot: u32,
         /// The number of its name in [`Body::loops`].
         name: u32,
         /// The values of the variable.
-        range: ForRange,
+        over: LoopValues,
         /// The loop's block.
         body: StmtBlock,
     },
@@ -255,6 +255,24 @@ pub enum MessagePiece {
     Text(String),
     /// `{name}`: a value with its type.
     Value(Expr, Type),
+}
+
+/// The values that a `for` runs over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum LoopValues {
+    /// The numbers of a range.
+    Range(ForRange),
+    /// The items of an array, in its order. The array is evaluated once, before the first iteration.
+    Items {
+        /// The array.
+        value: Expr,
+        /// The first of the slots that it is put to.
+        at: u32,
+        /// Its items.
+        len: u32,
+        /// Slots of an item.
+        size: u32,
+    },
 }
 
 /// The values of a `for`: `(start..end)`, then the adaptors in order.
@@ -319,6 +337,13 @@ pub enum RanksExpr {
     One(Expr),
     /// `[..]`: every rank.
     All,
+    /// `[a..b]`: the ranks of a range.
+    Range {
+        /// The first rank; 0 if the text has none.
+        start: Option<Expr>,
+        /// The end, true if it belongs to the range; `RANKS` if the text has none.
+        end: Option<(Expr, bool)>,
+    },
     /// The ranks of an array, in its order.
     Group {
         /// The array.

@@ -4,7 +4,7 @@
 //! several (one a destination rank), none may store what another one reads: that is `overlap`.
 
 use super::{Evaluated, Evaluator, OPERATION};
-use crate::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr};
+use crate::body::{ChunksExpr, Expr, MoveSource, MoveStmt, RanksExpr};
 use crate::diagnostic::Check;
 use crate::evaluate::record::OpOrigin;
 use crate::program::RawSlice;
@@ -161,12 +161,16 @@ impl<'a> Evaluator<'a> {
     fn chunks(&mut self, operand: &'a ChunksExpr) -> Evaluated<OperandChunks> {
         let rank = match &operand.ranks {
             RanksExpr::One(rank) => self.scalar(rank)?,
-            RanksExpr::All => 0,
+            RanksExpr::All | RanksExpr::Range { .. } => 0,
             RanksExpr::Group { value, at, .. } => {
                 let at = self.base + *at as usize;
                 self.store(value, at)?;
                 0
             }
+        };
+        let range = match &operand.ranks {
+            RanksExpr::Range { start, end } => self.rank_range(start.as_ref(), end.as_ref())?,
+            _ => 0..i64::from(self.shape.ranks),
         };
         let start = self.scalar(&operand.start)?;
         let end = match &operand.end {
@@ -177,7 +181,7 @@ impl<'a> Evaluator<'a> {
         let first = ranks.len();
         match operand.ranks {
             RanksExpr::One(_) => ranks.push(rank),
-            RanksExpr::All => ranks.extend(0..i64::from(self.shape.ranks)),
+            RanksExpr::All | RanksExpr::Range { .. } => ranks.extend(range),
             RanksExpr::Group { at, len, .. } => {
                 let at = self.base + at as usize;
                 ranks.extend_from_slice(&self.slots[at..at + len as usize]);
@@ -185,6 +189,25 @@ impl<'a> Evaluator<'a> {
         }
         let many = !matches!(operand.ranks, RanksExpr::One(_));
         Ok(OperandChunks { buffer: operand.buffer, ranks: first..ranks.len(), many, start, end })
+    }
+
+    /// The ranks of a range. Of those that do not exist it has one on each side, which the recorder reports.
+    fn rank_range(
+        &mut self,
+        start: Option<&'a Expr>,
+        end: Option<&'a (Expr, bool)>,
+    ) -> Evaluated<Range<i64>> {
+        let world = i64::from(self.shape.ranks);
+        let start = start.map_or(Ok(0), |start| self.scalar(start))?;
+        let end = match end {
+            None => world,
+            Some((end, inclusive)) => self.scalar(end)?.saturating_add(i64::from(*inclusive)),
+        };
+        if start >= end {
+            let message = format!("the range of ranks {start}..{end} is empty");
+            return Err(self.stop(Check::OutOfBounds, message));
+        }
+        Ok(start.clamp(-1, world)..end.clamp(0, world + 1))
     }
 
     /// Runs with the memory of operands, of which `first` was made first.
@@ -227,6 +250,17 @@ impl<'a> Evaluator<'a> {
         let (sources, reduce) = sources.parts();
         let dest_count = dest.ranks.len();
         let pairwise = !reduce && sources.iter().any(|operand| operand.many);
+        // Ranges alone have a length that the parser does not know.
+        if !reduce
+            && let Some(other) =
+                sources.iter().find(|operand| operand.many && operand.ranks.len() != dest_count)
+        {
+            let message = format!(
+                "the left side names {dest_count} ranks, and the right side {}; they do not go in pairs",
+                other.ranks.len()
+            );
+            return Err(self.stop(Check::OutOfBounds, message));
+        }
         let source_count = if reduce { sources[0].ranks.len() } else { sources.len() };
         // One operation reads everything and stores to all ranks if they store the same value and one rank executes.
         let same = !pairwise && !accumulate;

@@ -3,7 +3,8 @@
 use super::{AttributesInForce, Evaluated, Evaluator, Iteration};
 use crate::body::arithmetic::{BinaryOp, IntType, UnaryOp};
 use crate::body::{
-    Expr, ForRange, MessagePiece, RangeAdaptor, Stmt, StmtAttributes, StmtBlock, StmtKind, VariablePart,
+    Expr, ForRange, LoopValues, MessagePiece, RangeAdaptor, Stmt, StmtAttributes, StmtBlock, StmtKind,
+    VariablePart,
 };
 use crate::diagnostic::{Check, Loc};
 use crate::evaluate::steps::Steps;
@@ -84,7 +85,7 @@ impl<'a> Evaluator<'a> {
                 }
                 Ok(())
             }
-            StmtKind::For { slot, name, range, body } => self.for_loop(*slot, *name, range, body),
+            StmtKind::For { slot, name, over, body } => self.for_loop(*slot, *name, over, body),
             StmtKind::While { name, condition, body } => self.while_loop(*name, condition, body),
             StmtKind::Assert { condition, condition_loc, message } => {
                 self.assert(condition, *condition_loc, message)
@@ -134,13 +135,42 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    fn for_loop(&mut self, slot: u32, name: u32, range: &'a ForRange, body: &'a StmtBlock) -> Evaluated<()> {
-        let steps = self.steps(range)?;
+    fn for_loop(&mut self, slot: u32, name: u32, over: &'a LoopValues, body: &'a StmtBlock) -> Evaluated<()> {
+        match over {
+            LoopValues::Range(range) => {
+                let steps = self.steps(range)?;
+                self.iterations(name, steps, body, |run, value| {
+                    let at = run.base + slot as usize;
+                    run.slots[at] = value;
+                    value
+                })
+            }
+            LoopValues::Items { value, at, len, size } => {
+                self.store(value, self.base + *at as usize)?;
+                self.iterations(name, 0..i64::from(*len), body, |run, number| {
+                    let size = *size as usize;
+                    let (from, to) =
+                        (run.base + *at as usize + number as usize * size, run.base + slot as usize);
+                    run.slots.copy_within(from..from + size, to);
+                    if size == 1 { run.slots[to] } else { number }
+                })
+            }
+        }
+    }
+
+    /// Runs the block of a `for` once for each of `steps`. `begin` stores the loop's variable and returns the number that
+    /// findings show for the iteration.
+    fn iterations(
+        &mut self,
+        name: u32,
+        steps: impl Iterator<Item = i64>,
+        body: &'a StmtBlock,
+        begin: impl Fn(&mut Self, i64) -> i64,
+    ) -> Evaluated<()> {
         let (name, depth) = (self.loop_name(name), self.iterations.len());
-        for value in steps {
-            self.iteration(depth, name, value)?;
-            let at = self.base + slot as usize;
-            self.slots[at] = value;
+        for step in steps {
+            let shown = begin(self, step);
+            self.iteration(depth, name, shown)?;
             self.statements_and_value(body)?;
         }
         self.iterations.truncate(depth);

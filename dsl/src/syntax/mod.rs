@@ -23,6 +23,7 @@ pub(crate) use attribute::SCHEDULE_ATTRIBUTES;
 pub(crate) use collective::{ParsedCollective, parse};
 pub(crate) use expression::{array_len, assigning_op};
 pub(crate) use lift::lift;
+pub(crate) use loops::ranged;
 pub(crate) use macros::{Fragment, MACROS, fragments, macro_arguments};
 pub(crate) use movement::unwrapped;
 pub(crate) use options::size;

@@ -12,6 +12,8 @@ use syn::{BinOp, RangeLimits};
 enum Many {
     No,
     All,
+    /// As many as the evaluator finds.
+    Range,
     Group(u32),
 }
 
@@ -20,6 +22,7 @@ impl Many {
         match chunks.ranks {
             RanksExpr::One(_) => Many::No,
             RanksExpr::All => Many::All,
+            RanksExpr::Range { .. } => Many::Range,
             RanksExpr::Group { len, .. } => Many::Group(len),
         }
     }
@@ -62,7 +65,8 @@ impl BodyParser {
 
     /// Several ranks on the right go one by one with the same ranks on the left.
     fn pairing(&mut self, dest: Many, source: Many, at: &syn::Expr) -> Option<()> {
-        if source == Many::No || source == dest {
+        let unknown = source == Many::Range || dest == Many::Range;
+        if source == Many::No || source == dest || (unknown && dest != Many::No) {
             return Some(());
         }
         if dest == Many::No {
@@ -71,7 +75,7 @@ impl BodyParser {
                 .help(format!("combine them with `reduce({written})`"));
         } else {
             self.syntax(at, "the two sides name different ranks, which do not go in pairs")
-                .help("name as many ranks on both sides, both by `..` or both by an array");
+                .help("name as many ranks on both sides, both by a range or both by an array");
         }
         None
     }
@@ -229,12 +233,10 @@ impl BodyParser {
             if range.start.is_none() && range.end.is_none() {
                 return Some(RanksExpr::All);
             }
-            self.outside(
-                range,
-                "a range of ranks",
-                "write `..` for all ranks, an array of ranks, or a `for`",
-            );
-            return None;
+            let start = range.start.as_ref().map(|start| self.int(start, "the start of a range"));
+            let inclusive = matches!(range.limits, RangeLimits::Closed(_));
+            let end = range.end.as_ref().map(|end| (self.int(end, "the end of a range"), inclusive));
+            return Some(RanksExpr::Range { start, end });
         }
         let Typed { expr, ty } = self.expr(index);
         match ty {

@@ -1,10 +1,10 @@
-//! Half of the ranks, as a range.
+//! All ranks but the root, as a range that goes one too far.
 
 use quadrille::collective;
 
 #[collective(broadcast, ranks = [4], in_place)]
 fn broadcast() {
-    data[1..RANKS][0] = data[ROOT][0];
+    data[1..=RANKS][0] = data[ROOT][0];
 }
 
 fn main() {}
