@@ -259,7 +259,9 @@ impl<'a> Evaluator<'a> {
                 "the left side names {dest_count} ranks, and the right side {}; they do not go in pairs",
                 other.ranks.len()
             );
-            return Err(self.stop(Check::OutOfBounds, message));
+            let mut stop = self.stop(Check::OutOfBounds, message);
+            stop.0.help = Some("name as many ranks on both sides".to_owned());
+            return Err(stop);
         }
         let source_count = if reduce { sources[0].ranks.len() } else { sources.len() };
         // One operation reads everything and stores to all ranks if they store the same value and one rank executes.
