@@ -11,7 +11,7 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::interop::{msccl, mscclpp};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::program::dtype::{DType, RedOp};
-use quadrille_runtime::{Job, ModelCheck, Options, World, nvrtc};
+use quadrille_runtime::{Job, ModelCheck, World, WorldOptions, nvrtc};
 use quadrille_testing::among_kernels::run_among_kernels;
 use quadrille_testing::{Pattern, TestMessage};
 use std::path::{Path, PathBuf};
@@ -60,13 +60,13 @@ fn message(plan: &Collective, count: u64, dtype: DType) -> TestMessage {
 
 fn world(plan: &Collective, checked: Option<u64>) -> World {
     let ranks = plan.ranks[0];
-    let options = Options {
+    let options = WorldOptions {
         block_cap: plan.domain(ranks).block_cap,
         widths: Widths::SMALL,
         check: checked.map(|_| ModelCheck::default()),
         seed: checked,
         counted: if checked.is_some() { u64::MAX - 1 } else { 0 },
-        ..Options::default()
+        ..WorldOptions::default()
     };
     World::virtual_gpus_with(ranks, options).unwrap()
 }

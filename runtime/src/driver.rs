@@ -22,8 +22,8 @@ mod stream;
 
 pub use device::{Context, Device};
 pub use error::CudaError;
-pub(crate) use memory::{Mapping, Multicast, Physical, Pinned, Range};
-pub(crate) use module::{Function, Module, Shape};
+pub(crate) use memory::{Mapping, MulticastObject, Physical, Pinned, Range};
+pub(crate) use module::{Function, LaunchShape, Module};
 pub(crate) use stream::Event;
 pub use stream::{DriverGraph, Stream};
 

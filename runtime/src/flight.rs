@@ -5,7 +5,7 @@ use crate::error::{CallProblem, Error};
 use crate::failure::{self, Cause, Failure};
 use crate::kernel::Loaded;
 use crate::launch::{Queued, View};
-use crate::world::{Gpus, On, Progress, Shared, Start, State, Statistics, Trouble};
+use crate::world::{CallProgress, Gpus, On, Shared, Start, State, Statistics, Trouble};
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_vgpu::Fault;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// The calls of one group that run, or ran when something failed: of each rank.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct GroupCalls {
     pub(crate) group: u64,
     /// Those that graphs may have launched.
     pub(crate) captured: Vec<Vec<Queued>>,
@@ -25,7 +25,7 @@ pub(crate) struct Batch {
     pub(crate) first: Vec<u64>,
 }
 
-impl Batch {
+impl GroupCalls {
     /// A rank's calls.
     pub(crate) fn of(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
         let all = [&self.captured, &self.flying].into_iter();
@@ -76,7 +76,7 @@ impl Shared {
         let mut told: Option<Instant> = None;
         loop {
             match state.gpus.progress() {
-                Ok(Progress::Running) => {
+                Ok(CallProgress::Running) => {
                     if state.has_reports() {
                         state.gpus.abort();
                         if told.get_or_insert_with(Instant::now).elapsed() > self.leaving() {
@@ -87,13 +87,15 @@ impl Shared {
                     thread::sleep(PAUSE);
                     state = self.lock();
                 }
-                Ok(Progress::Done(statistics)) if !state.has_reports() => {
+                Ok(CallProgress::Done(statistics)) if !state.has_reports() => {
                     for group in state.groups.values_mut() {
                         group.flying.iter_mut().for_each(VecDeque::clear);
                     }
                     return state.groups.values().find_map(Group::missing).map_or(Ok(*statistics), Err);
                 }
-                Ok(Progress::Done(_) | Progress::Stopped) => return Err(self.failed(&mut state, None)),
+                Ok(CallProgress::Done(_) | CallProgress::Stopped) => {
+                    return Err(self.failed(&mut state, None));
+                }
                 Err(trouble) => return Err(self.ended(&mut state, trouble)),
             }
         }
@@ -128,7 +130,7 @@ impl Shared {
         }
         state.gpus.abort();
         let told = Instant::now();
-        while let Ok(Progress::Running) = state.gpus.progress()
+        while let Ok(CallProgress::Running) = state.gpus.progress()
             && told.elapsed() < self.leaving()
         {
             thread::sleep(PAUSE);
@@ -256,7 +258,7 @@ impl State {
     }
 
     /// The calls under way, and those that graphs may have launched.
-    fn batches(&self) -> Vec<Batch> {
+    fn batches(&self) -> Vec<GroupCalls> {
         let batch = |(&group, state): (&u64, &Group)| {
             let mut captured = state.captured.clone();
             for calls in state.graphs.iter().filter_map(Weak::upgrade) {
@@ -269,7 +271,7 @@ impl State {
                 state.flying.iter().map(|calls| calls.iter().cloned().collect()).collect();
             let first = state.started.iter().zip(&flying);
             let first = first.map(|(started, calls)| started.saturating_sub(calls.len() as u64)).collect();
-            Batch { group, captured, flying, first }
+            GroupCalls { group, captured, flying, first }
         };
         self.groups.iter().filter(|(_, group)| group.failed.is_none()).map(batch).collect()
     }
@@ -281,7 +283,7 @@ impl State {
     }
 
     /// The status records that are not empty, each with the index of its batch.
-    fn records(&self, batches: &[Batch]) -> Vec<(usize, StatusRecord)> {
+    fn records(&self, batches: &[GroupCalls]) -> Vec<(usize, StatusRecord)> {
         let mut records = Vec::new();
         for (index, batch) in batches.iter().enumerate() {
             let status = self.groups.get(&batch.group).into_iter().flat_map(|group| &group.status);

@@ -22,7 +22,7 @@ type Captured = Vec<(u64, Arc<Vec<Vec<Queued>>>)>;
 
 impl World {
     /// Captures what `calls` enqueues, on every rank the same, without running it. Streams of the caller's are not
-    /// captured by this: begin a capture on them, and [`crate::Kernel::enqueue_on`] goes into it; it says what is left to the
+    /// captured by this: begin a capture on them, and [`crate::LoadedKernel::enqueue_on`] goes into it; it says what is left to the
     /// caller then.
     ///
     /// # Errors

@@ -9,11 +9,11 @@ pub use crate::world::lowered;
 use crate::argument::Plain;
 use crate::communicator::Communicator;
 use crate::error::Error;
-use crate::kernel::{Kernel, LoadTimes};
+use crate::kernel::{LoadTimes, LoadedKernel};
 use crate::launch::Call;
 use crate::run::Session;
 use crate::survey::Survey;
-use crate::world::{Options, Statistics, World};
+use crate::world::{Statistics, World, WorldOptions};
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kernel::abi::{CounterLayout, FifoLayout, StatusRecord};
 use quadrille_compiler::program::ids::Rank;
@@ -28,7 +28,7 @@ pub const LOCAL_COPY: &str = "local copy";
 ///
 /// # Errors
 /// Those of [`World::cuda_with`].
-pub fn cuda(driver: Driver, devices: &[u32], options: Options) -> Result<World, Error> {
+pub fn cuda(driver: Driver, devices: &[u32], options: WorldOptions) -> Result<World, Error> {
     World::cuda_by(driver, devices, options)
 }
 
@@ -36,7 +36,7 @@ pub fn cuda(driver: Driver, devices: &[u32], options: Options) -> Result<World, 
 ///
 /// # Errors
 /// Those of [`World::cuda_shared_with`].
-pub fn cuda_shared(driver: Driver, device: u32, ranks: u32, options: Options) -> Result<World, Error> {
+pub fn cuda_shared(driver: Driver, device: u32, ranks: u32, options: WorldOptions) -> Result<World, Error> {
     World::cuda_shared_by(driver, device, ranks, options)
 }
 
@@ -65,7 +65,7 @@ pub struct Unproved {
 ///
 /// # Errors
 /// [`Error::Compile`] where NVRTC does not compile the text or there is none, [`Error::InFlight`] where calls run.
-pub fn load(communicator: &Communicator, unproved: Unproved) -> Result<(Kernel, LoadTimes), Error> {
+pub fn load(communicator: &Communicator, unproved: Unproved) -> Result<(LoadedKernel, LoadTimes), Error> {
     let Unproved { name, shape, divisible, cuda } = unproved;
     let shared = &communicator.group.shared;
     let mut cache = shared.cache();
@@ -81,23 +81,23 @@ pub fn launches_together(communicator: &Communicator) -> bool {
 }
 
 /// The options of a communicator's world.
-pub fn options(communicator: &Communicator) -> Options {
+pub fn options(communicator: &Communicator) -> WorldOptions {
     *communicator.group.shared.options()
 }
 
 /// Queues a call on a stream (a `CUstream`) where one is given.
 ///
 /// # Errors
-/// Those of [`Kernel::enqueue_on`].
-pub fn enqueue(kernel: &Kernel, call: Call<'_>, stream: Option<usize>) -> Result<(), Error> {
+/// Those of [`LoadedKernel::enqueue_on`].
+pub fn enqueue(kernel: &LoadedKernel, call: Call<'_>, stream: Option<usize>) -> Result<(), Error> {
     kernel.enqueue_with(call, stream)
 }
 
 /// Queues a call on the default stream of a context (a `CUcontext`).
 ///
 /// # Errors
-/// Those of [`Kernel::enqueue_on`].
-pub fn enqueue_in_context(kernel: &Kernel, call: Call<'_>, context: usize) -> Result<(), Error> {
+/// Those of [`LoadedKernel::enqueue_on`].
+pub fn enqueue_in_context(kernel: &LoadedKernel, call: Call<'_>, context: usize) -> Result<(), Error> {
     kernel.enqueue_in(call, Some(0), Some(context))
 }
 

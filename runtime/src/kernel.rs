@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// A collective that one rank can call.
 #[derive(Clone)]
-pub struct Kernel {
+pub struct LoadedKernel {
     pub(crate) loaded: Arc<Loaded>,
     pub(crate) group: Arc<GroupHandle>,
     pub(crate) rank: Rank,
@@ -85,7 +85,7 @@ impl AddAssign for LoadTimes {
 
 /// What a world has loaded.
 #[derive(Default)]
-pub(crate) struct Cache {
+pub(crate) struct LoadCache {
     /// What is kept beyond the world.
     disk: Option<nvrtc::Cache>,
     /// Holding a collective keeps its evaluator's address from being used for another.
@@ -109,7 +109,7 @@ impl Communicator {
     /// # Errors
     /// [`Error::Program`] where the collective is wrong or does not admit the world's size, [`Error::Compile`] where
     /// there is no NVRTC.
-    pub fn load(&self, collective: &Collective, dtype: DType, op: RedOp) -> Result<Kernel, Error> {
+    pub fn load(&self, collective: &Collective, dtype: DType, op: RedOp) -> Result<LoadedKernel, Error> {
         Ok(self.load_timed(collective, dtype, op)?.0)
     }
 
@@ -119,17 +119,17 @@ impl Communicator {
         collective: &Collective,
         dtype: DType,
         op: RedOp,
-    ) -> Result<(Kernel, LoadTimes), Error> {
+    ) -> Result<(LoadedKernel, LoadTimes), Error> {
         let (loaded, times) = self.group.shared.load(collective, dtype, op)?;
         Ok((self.kernel(loaded), times))
     }
 
-    pub(crate) fn kernel(&self, loaded: Arc<Loaded>) -> Kernel {
-        Kernel { loaded, group: self.group.clone(), rank: self.rank }
+    pub(crate) fn kernel(&self, loaded: Arc<Loaded>) -> LoadedKernel {
+        LoadedKernel { loaded, group: self.group.clone(), rank: self.rank }
     }
 }
 
-impl Kernel {
+impl LoadedKernel {
     /// The rank that can call it.
     pub fn rank(&self) -> Rank {
         self.rank
@@ -177,7 +177,7 @@ impl Shared {
     }
 }
 
-impl Cache {
+impl LoadCache {
     fn find(&self, collective: &Collective, dtype: DType, op: RedOp) -> Option<Arc<Loaded>> {
         let same = |known: &Collective| {
             Arc::ptr_eq(&known.evaluate, &collective.evaluate)
@@ -208,7 +208,7 @@ impl Cache {
             Some(binary) => binary.clone(),
             None => {
                 let (arch, kind) = gpus.target()?;
-                let options = nvrtc::Options { arch, kind, name: &file };
+                let options = nvrtc::CompileOptions { arch, kind, name: &file };
                 let compiled = nvrtc::compile_with(self.disk.as_ref(), &cuda.text, &options);
                 let Compiled { image, hit } = compiled.map_err(Error::Compile)?;
                 *(if hit { &mut times.cached } else { &mut times.compiled }) += 1;
@@ -224,9 +224,9 @@ impl Cache {
     }
 }
 
-impl fmt::Debug for Kernel {
+impl fmt::Debug for LoadedKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel")
+        f.debug_struct("LoadedKernel")
             .field("name", &self.loaded.name)
             .field("rank", &self.rank)
             .finish_non_exhaustive()

@@ -3,7 +3,7 @@
 use crate::argument::Argument;
 use crate::communicator::{Group, Slot};
 use crate::error::{CallProblem, Error};
-use crate::kernel::{Kernel, Loaded};
+use crate::kernel::{Loaded, LoadedKernel};
 use cudarc::driver::CudaStream;
 use quadrille_compiler::kernel::abi::{self, Params, call_hash};
 use quadrille_compiler::program::dtype::{DType, RedOp};
@@ -253,7 +253,7 @@ impl Queued {
     }
 }
 
-impl Kernel {
+impl LoadedKernel {
     /// Queues a call of this rank. Calls of one rank run in the order of queueing. On virtual GPUs they run when
     /// [`crate::World::synchronize`] finds that every rank has queued them; on real ones at once, on a stream of the
     /// communicator's own, and [`crate::World::synchronize`] waits for them.
@@ -265,7 +265,7 @@ impl Kernel {
         self.enqueue_with(call, None)
     }
 
-    /// As [`Kernel::enqueue`], on a stream of the caller's: the call runs after what is on it, and what is put on it later
+    /// As [`LoadedKernel::enqueue`], on a stream of the caller's: the call runs after what is on it, and what is put on it later
     /// runs after the call. While the stream is captured, the call goes into the caller's graph.
     ///
     /// # Calls in graphs of the caller's
@@ -278,7 +278,7 @@ impl Kernel {
     /// - [`crate::World::synchronize`] does not wait for it: wait for the stream. Until then windows that it uses are neither
     ///   read nor written by the host, no memory is allocated or given up and nothing is loaded, though it would not be refused.
     /// - Its thread blocks are not added up with those of other communicators' calls on the same GPU. Where together they may be
-    ///   more than fit ([`Kernel::cuda`] says how many there are), let them run one after the other.
+    ///   more than fit ([`LoadedKernel::cuda`] says how many there are), let them run one after the other.
     /// - Its launches have ended before the last handle of the communicator is given up, and before new communicators replace
     ///   those that a failure has ended.
     ///
@@ -286,7 +286,7 @@ impl Kernel {
     /// tells of it.
     ///
     /// # Errors
-    /// Those of [`Kernel::enqueue`]; among the problems, a stream of another device, and a world of virtual GPUs, which
+    /// Those of [`LoadedKernel::enqueue`]; among the problems, a stream of another device, and a world of virtual GPUs, which
     /// have none.
     pub fn enqueue_on(&self, stream: &CudaStream, call: Call<'_>) -> Result<(), Error> {
         let context = Some(stream.context().cu_ctx() as usize);

@@ -1,7 +1,7 @@
 //! The runtime: NVRTC, worlds, launch.
 //!
 //! ```text
-//! World --communicators--> Communicator --load--> Kernel --enqueue--> (queue) --World::synchronize--> results
+//! World --communicators--> Communicator --load--> LoadedKernel --enqueue--> (queue) --World::synchronize--> results
 //!                          Communicator --alloc-> Window
 //! ```
 //!
@@ -54,7 +54,7 @@ pub use driver::CudaError;
 pub use error::{CallProblem, Error, InputProblem};
 pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
 pub use graph::Graph;
-pub use kernel::{Kernel, LoadTimes};
+pub use kernel::{LoadTimes, LoadedKernel};
 pub use launch::{Call, Signature};
 pub use quadrille_vgpu::{
     AccessKind, Accesses, ClassCount, ClockOptions, FlagMessage, InstructionClass, LinkStatistics, LinkUse,
@@ -64,5 +64,5 @@ pub use run::{Batch, Job, PreparedCall, Run, Session, count};
 pub use survey::{Gpu, PeerLink, Survey, survey};
 pub use timeline::{BlockTimeline, StepTimes, Timeline};
 pub use world::{
-    LEAVING, Link, MOST_BLOCKS, MOST_RANKS, Measured, Options, PATIENCE, Statistics, World, gpus,
+    LEAVING, Link, MOST_BLOCKS, MOST_RANKS, Measured, PATIENCE, Statistics, World, WorldOptions, gpus,
 };

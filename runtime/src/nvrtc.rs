@@ -37,7 +37,9 @@ mod provide;
 mod tool;
 
 pub use cache::{Cache, Compiled, compile_with};
-pub use compile::{Arch, Code, CompileError, Features, Image, Kind, Options, ParseArchError, Text, compile};
+pub use compile::{
+    Arch, Code, CodeKind, CompileError, CompileOptions, Features, Image, ParseArchError, Text, compile,
+};
 pub use error::{Absence, Looked, NvrtcError, WheelProblem};
 pub use find::{Found, Source, Version, cache, driver, find, offline};
 pub use load::{supported, version};

@@ -2,7 +2,7 @@
 
 use crate::communicator::{Communicator, Window};
 use crate::error::{Error, InputProblem};
-use crate::kernel::{Kernel, LoadTimes};
+use crate::kernel::{LoadTimes, LoadedKernel};
 use crate::launch::Call;
 use crate::units;
 use crate::world::{Statistics, World};
@@ -87,7 +87,7 @@ impl World {
 /// A call that is ready to be queued.
 #[derive(Debug)]
 pub struct PreparedCall {
-    kernels: Vec<Kernel>,
+    kernels: Vec<LoadedKernel>,
     /// Of each rank.
     buffers: Vec<Buffers>,
     count: u64,
@@ -103,7 +103,7 @@ impl PreparedCall {
     /// Queues the call of one rank.
     ///
     /// # Errors
-    /// Those of [`Kernel::enqueue`].
+    /// Those of [`LoadedKernel::enqueue`].
     pub fn enqueue(&self, rank: usize) -> Result<(), Error> {
         self.kernels[rank].enqueue(match &self.buffers[rank] {
             Buffers::InPlace(data) => Call::in_place(data, self.count),
@@ -178,7 +178,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Inputs`] where the inputs do not fit, those of [`Communicator::alloc`], and [`Error::NoRanks`] without kernels.
-    pub fn prepare(&self, kernels: Vec<Kernel>, inputs: &[Vec<u8>]) -> Result<PreparedCall, Error> {
+    pub fn prepare(&self, kernels: Vec<LoadedKernel>, inputs: &[Vec<u8>]) -> Result<PreparedCall, Error> {
         let Some(first) = kernels.first() else { return Err(Error::NoRanks) };
         let (shape, dtype) = (*first.shape(), first.cuda().dtype);
         let count = count(&shape, dtype, inputs)
@@ -215,7 +215,7 @@ impl Session {
     /// Queues the calls of all ranks and runs them back to back.
     ///
     /// # Errors
-    /// Those of [`Kernel::enqueue`] and [`World::synchronize`]; [`Error::Unwritten`] where a result was not written.
+    /// Those of [`LoadedKernel::enqueue`] and [`World::synchronize`]; [`Error::Unwritten`] where a result was not written.
     pub fn execute(&self, calls: &[PreparedCall]) -> Result<Batch, Error> {
         for call in calls {
             (0..call.kernels.len()).try_for_each(|rank| call.enqueue(rank))?;

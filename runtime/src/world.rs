@@ -6,7 +6,7 @@ mod virtual_gpus;
 
 pub use cuda::{Measured, gpus, lowered};
 pub(crate) use cuda::{measure, multicast};
-pub(crate) use gpus::{Gpus, On, Place, Progress, Start, Trouble};
+pub(crate) use gpus::{CallProgress, Gpus, On, Place, Start, Trouble};
 pub use virtual_gpus::{Link, Statistics};
 
 use virtual_gpus::VirtualGpus;
@@ -15,7 +15,7 @@ pub(crate) use virtual_gpus::owner;
 use crate::communicator::{Communicator, Group, GroupHandle};
 use crate::error::Error;
 use crate::failure::Failure;
-use crate::kernel::Cache;
+use crate::kernel::LoadCache;
 use crate::nvrtc::{Arch, Features};
 use quadrille_compiler::kernel::abi::{CounterLayout, FifoLayout};
 use quadrille_compiler::kernel::widths::Widths;
@@ -49,7 +49,7 @@ pub struct World {
 
 /// How virtual GPUs behave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
+pub struct WorldOptions {
     /// Decides the order in which warps run; each seed is one deterministic order, on one core. Without one, ranks run
     /// on all cores at the same time.
     pub seed: Option<u64>,
@@ -76,9 +76,9 @@ pub struct Options {
     pub arch: Arch,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for WorldOptions {
+    fn default() -> WorldOptions {
+        WorldOptions {
             seed: None,
             policy: Policy::default(),
             check: None,
@@ -96,19 +96,19 @@ impl Default for Options {
 /// A world and what belongs to it. Handles hold this; it holds no handle.
 pub(crate) struct Shared {
     ranks: u32,
-    options: Options,
-    kind: Kind,
+    options: WorldOptions,
+    kind: WorldKind,
     domain: Domain,
     state: Mutex<State>,
     /// What handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
     freed: Mutex<Vec<Freed>>,
     /// Shared by worlds that differ in behaviour alone.
-    cache: Arc<Mutex<Cache>>,
+    cache: Arc<Mutex<LoadCache>>,
 }
 
 /// What a world is made of.
 #[derive(Clone)]
-enum Kind {
+enum WorldKind {
     /// Virtual GPUs, one a rank or one for all.
     Virtual {
         clock: Option<ClockOptions>,
@@ -139,40 +139,40 @@ pub(crate) enum Freed {
 }
 
 impl World {
-    /// `ranks` virtual GPUs, each linked to each, with default [`Options`].
+    /// `ranks` virtual GPUs, each linked to each, with default [`WorldOptions`].
     ///
     /// # Errors
     /// [`Error::NoRanks`], [`Error::TooManyRanks`].
     pub fn virtual_gpus(ranks: u32) -> Result<World, Error> {
-        World::virtual_gpus_with(ranks, Options::default())
+        World::virtual_gpus_with(ranks, WorldOptions::default())
     }
 
     /// As [`World::virtual_gpus`], with options.
     ///
     /// # Errors
     /// Those of [`World::virtual_gpus`], and [`Error::BlockCap`].
-    pub fn virtual_gpus_with(ranks: u32, options: Options) -> Result<World, Error> {
+    pub fn virtual_gpus_with(ranks: u32, options: WorldOptions) -> Result<World, Error> {
         World::of_virtual_gpus(ranks, options, false)
     }
 
-    /// `ranks` ranks that share one virtual GPU, with default [`Options`]: as [`World::cuda_shared`], each call is one launch
+    /// `ranks` ranks that share one virtual GPU, with default [`WorldOptions`]: as [`World::cuda_shared`], each call is one launch
     /// of all ranks' blocks.
     ///
     /// # Errors
     /// Those of [`World::virtual_gpus`].
     pub fn virtual_shared(ranks: u32) -> Result<World, Error> {
-        World::virtual_shared_with(ranks, Options::default())
+        World::virtual_shared_with(ranks, WorldOptions::default())
     }
 
     /// As [`World::virtual_shared`], with options.
     ///
     /// # Errors
     /// Those of [`World::virtual_gpus_with`].
-    pub fn virtual_shared_with(ranks: u32, options: Options) -> Result<World, Error> {
+    pub fn virtual_shared_with(ranks: u32, options: WorldOptions) -> Result<World, Error> {
         World::of_virtual_gpus(ranks, options, true)
     }
 
-    fn of_virtual_gpus(ranks: u32, options: Options, shared: bool) -> Result<World, Error> {
+    fn of_virtual_gpus(ranks: u32, options: WorldOptions, shared: bool) -> Result<World, Error> {
         let cap = options.block_cap;
         match ranks {
             0 => return Err(Error::NoRanks),
@@ -180,10 +180,15 @@ impl World {
             _ if !(1..=MOST_BLOCKS).contains(&cap) => return Err(Error::BlockCap { cap, most: MOST_BLOCKS }),
             _ => {}
         }
-        World::new(ranks, options, Kind::Virtual { clock: None, shared }, Arc::default())
+        World::new(ranks, options, WorldKind::Virtual { clock: None, shared }, Arc::default())
     }
 
-    fn new(ranks: u32, options: Options, kind: Kind, cache: Arc<Mutex<Cache>>) -> Result<World, Error> {
+    fn new(
+        ranks: u32,
+        options: WorldOptions,
+        kind: WorldKind,
+        cache: Arc<Mutex<LoadCache>>,
+    ) -> Result<World, Error> {
         let gpus = kind.gpus(ranks, &options)?;
         let domain = kind.domain(ranks, &options);
         let state = State { gpus, groups: BTreeMap::new(), next: 0, broken: false, capturing: false };
@@ -197,8 +202,10 @@ impl World {
     /// # Errors
     /// [`Error::Machine`] where there is no memory for them, [`Error::NotVirtual`] for a world of real GPUs.
     pub fn reseeded(&self, seed: u64) -> Result<World, Error> {
-        let Kind::Virtual { .. } = self.shared.kind else { return Err(Error::NotVirtual { what: "a seed" }) };
-        let options = Options { seed: Some(seed), ..self.shared.options };
+        let WorldKind::Virtual { .. } = self.shared.kind else {
+            return Err(Error::NotVirtual { what: "a seed" });
+        };
+        let options = WorldOptions { seed: Some(seed), ..self.shared.options };
         World::new(self.ranks(), options, self.shared.kind.clone(), Arc::clone(&self.shared.cache))
     }
 
@@ -210,11 +217,11 @@ impl World {
     /// [`Error::Machine`] where the topology makes no sense, or there is no memory for them, [`Error::NotVirtual`] for a
     /// world of real GPUs.
     pub fn with_clock(&self, clock: ClockOptions) -> Result<World, Error> {
-        let Kind::Virtual { shared, .. } = self.shared.kind else {
+        let WorldKind::Virtual { shared, .. } = self.shared.kind else {
             return Err(Error::NotVirtual { what: "a virtual clock" });
         };
-        let options = Options { check: None, ..self.shared.options };
-        let kind = Kind::Virtual { clock: Some(clock), shared };
+        let options = WorldOptions { check: None, ..self.shared.options };
+        let kind = WorldKind::Virtual { clock: Some(clock), shared };
         World::new(self.ranks(), options, kind, Arc::clone(&self.shared.cache))
     }
 
@@ -229,7 +236,7 @@ impl World {
     }
 
     /// How its GPUs behave. What only virtual GPUs have is not read for real ones.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &WorldOptions {
         &self.shared.options
     }
 
@@ -238,20 +245,20 @@ impl World {
         let Shared { ranks, options, kind, .. } = &*self.shared;
         let s = if *ranks == 1 { "" } else { "s" };
         match kind {
-            Kind::Virtual { shared, .. } => {
+            WorldKind::Virtual { shared, .. } => {
                 let seed = options.seed.map_or(String::new(), |seed| format!(" (seed {seed})"));
                 match shared {
                     true => format!("{ranks} rank{s} on one virtual GPU on this machine's CPU{seed}"),
                     false => format!("{ranks} virtual GPU{s} on this machine's CPU{seed}"),
                 }
             }
-            Kind::Cuda(devices) => devices.describe(),
+            WorldKind::Cuda(devices) => devices.describe(),
         }
     }
 
     /// Whether its GPUs are virtual ones, whose times say nothing of real ones.
     pub fn is_virtual(&self) -> bool {
-        matches!(self.shared.kind, Kind::Virtual { .. })
+        matches!(self.shared.kind, WorldKind::Virtual { .. })
     }
 
     /// A new group of communicators, one a rank, with counters of their own. After a failure this also replaces the
@@ -304,15 +311,15 @@ impl Shared {
         self.domain.clone()
     }
 
-    pub(crate) fn options(&self) -> &Options {
+    pub(crate) fn options(&self) -> &WorldOptions {
         &self.options
     }
 
     /// How long a wait of a kernel may take.
     pub(crate) fn patience(&self) -> Option<Duration> {
         match self.kind {
-            Kind::Virtual { .. } => self.options.patience,
-            Kind::Cuda(_) => Some(self.options.patience.unwrap_or(PATIENCE)),
+            WorldKind::Virtual { .. } => self.options.patience,
+            WorldKind::Cuda(_) => Some(self.options.patience.unwrap_or(PATIENCE)),
         }
     }
 
@@ -334,7 +341,7 @@ impl Shared {
         FifoLayout { ranks: self.ranks, slot_bytes, line_bytes }
     }
 
-    pub(crate) fn cache(&self) -> MutexGuard<'_, Cache> {
+    pub(crate) fn cache(&self) -> MutexGuard<'_, LoadCache> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -352,25 +359,25 @@ impl Shared {
     }
 }
 
-impl Kind {
-    fn gpus(&self, ranks: u32, options: &Options) -> Result<Box<dyn Gpus>, Error> {
+impl WorldKind {
+    fn gpus(&self, ranks: u32, options: &WorldOptions) -> Result<Box<dyn Gpus>, Error> {
         Ok(match self {
-            Kind::Virtual { clock, shared } => {
+            WorldKind::Virtual { clock, shared } => {
                 Box::new(VirtualGpus::new((ranks, *shared), options, clock.as_ref())?)
             }
-            Kind::Cuda(devices) => Box::new(devices.gpus(options.leaving)?),
+            WorldKind::Cuda(devices) => Box::new(devices.gpus(options.leaving)?),
         })
     }
 
-    fn domain(&self, ranks: u32, options: &Options) -> Domain {
+    fn domain(&self, ranks: u32, options: &WorldOptions) -> Domain {
         let full = Domain { block_cap: options.block_cap, ..Domain::full_mesh(ranks) };
         match self {
             // `multimem` is of sm_90 (PTX ISA).
-            Kind::Virtual { shared: true, .. } => {
+            WorldKind::Virtual { shared: true, .. } => {
                 Domain { block_cap: options.block_cap, ..Domain::one_device(ranks) }
             }
-            Kind::Virtual { .. } => Domain { multicast: options.arch.number >= 90, ..full },
-            Kind::Cuda(devices) => devices.domain(full),
+            WorldKind::Virtual { .. } => Domain { multicast: options.arch.number >= 90, ..full },
+            WorldKind::Cuda(devices) => devices.domain(full),
         }
     }
 }

@@ -8,7 +8,7 @@ use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::schedule::domain::Domain;
 use quadrille_runtime::internals::lowered;
-use quadrille_runtime::nvrtc::{self, Arch, Code, Features, Kind, Options, Version};
+use quadrille_runtime::nvrtc::{self, Arch, Code, CodeKind, CompileOptions, Features, Version};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -68,7 +68,7 @@ fn refused(ptxas: &Path, text: &str, arch: Arch) -> Option<String> {
 fn ptx(collective: &Collective, dtype: DType, arch: Arch) -> String {
     let domain = Domain::full_mesh(2);
     let cuda = collective.cuda_in(&domain, dtype, RedOp::Sum, Widths::default()).unwrap();
-    let options = Options { arch, kind: Kind::Ptx, name: "kernel.cu" };
+    let options = CompileOptions { arch, kind: CodeKind::Ptx, name: "kernel.cu" };
     let image = nvrtc::compile(&cuda.text, &options).unwrap_or_else(|error| panic!("{error}"));
     let Code::Ptx(text) = image.code else { panic!("no PTX") };
     text

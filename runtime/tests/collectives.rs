@@ -5,7 +5,7 @@ use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_dsl::parse_file;
 use quadrille_runtime::{
-    Call, CallProblem, Cause, Communicator, Error, Job, Kernel, Options, Session, Window,
+    Call, CallProblem, Cause, Communicator, Error, Job, LoadedKernel, Session, Window, WorldOptions,
 };
 use quadrille_runtime::{World, nvrtc};
 use quadrille_testing::{Pattern, TestMessage};
@@ -69,7 +69,8 @@ fn seeds_change_the_order_and_not_the_results() {
     let collective = collective(RING);
     let message = message(&collective, 4, 999, DType::Bf16);
     for seed in 0..8 {
-        let world = World::virtual_gpus_with(4, Options { seed: Some(seed), ..Options::default() }).unwrap();
+        let world = World::virtual_gpus_with(4, WorldOptions { seed: Some(seed), ..WorldOptions::default() })
+            .unwrap();
         check(&world.session().unwrap(), &collective, &message, Pattern::Dense { shift: 0 });
     }
 }
@@ -118,7 +119,7 @@ fn calls_of_different_programs_run_in_a_row() {
     }
 }
 
-fn load(communicators: &[Communicator], collective: &Collective) -> Vec<Kernel> {
+fn load(communicators: &[Communicator], collective: &Collective) -> Vec<LoadedKernel> {
     let load = |c: &Communicator| c.load(collective, DType::F32, RedOp::Sum).unwrap();
     communicators.iter().map(load).collect()
 }

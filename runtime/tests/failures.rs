@@ -6,11 +6,11 @@ use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
 use quadrille_runtime::Call;
 use quadrille_runtime::Error;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::{Awaited, Cause, Failure};
 use quadrille_runtime::{Batch, Session};
 use quadrille_runtime::{Communicator, Window};
-use quadrille_runtime::{Options, World};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::Pattern;
 use quadrille_testing::among_kernels::{self, ChainLink};
 use quadrille_vgpu::ModelCheck;
@@ -71,7 +71,7 @@ fn a_read_of_unwritten_memory_names_statement_and_buffer() {
 /// What a gather among other kernels gives under the memory model.
 fn among_kernels(define: &'static str, seed: u64) -> Result<Batch, Error> {
     let check = Some(ModelCheck::default());
-    let options = Options { seed: Some(seed), check, block_cap: CAP, ..Options::default() };
+    let options = WorldOptions { seed: Some(seed), check, block_cap: CAP, ..WorldOptions::default() };
     let world = World::virtual_gpus_with(3, options).unwrap();
     let gather = Gather { define, ..Gather::new(3) };
     let session = world.session().unwrap();
@@ -134,7 +134,7 @@ fn windows(communicators: &[Communicator]) -> Vec<(Window, Window)> {
     communicators.iter().map(pair).collect()
 }
 
-fn enqueue(kernel: &Kernel, (input, output): &(Window, Window), count: u64) {
+fn enqueue(kernel: &LoadedKernel, (input, output): &(Window, Window), count: u64) {
     let ranks = u64::from(kernel.shape().ranks);
     let (input, output) = (input.slice(0..4 * count).unwrap(), output.slice(0..4 * count * ranks).unwrap());
     kernel.enqueue(Call::out_of_place(&input, &output, count)).unwrap();

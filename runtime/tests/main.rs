@@ -20,7 +20,9 @@ use quadrille_compiler::options::{Given, Protocol, ScheduleOptions, StatementOpt
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_runtime::internals::{self, Unproved};
-use quadrille_runtime::{Communicator, Error, Kernel, Options, PreparedCall, Session, World, nvrtc};
+use quadrille_runtime::{
+    Communicator, Error, LoadedKernel, PreparedCall, Session, World, WorldOptions, nvrtc,
+};
 use quadrille_testing::{Pattern, TestMessage};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -98,11 +100,11 @@ impl Gather {
         }
     }
 
-    fn load(self, communicators: &[Communicator]) -> Vec<Kernel> {
+    fn load(self, communicators: &[Communicator]) -> Vec<LoadedKernel> {
         self.load_as(communicators, self.shape(), false)
     }
 
-    fn load_as(self, communicators: &[Communicator], shape: Shape, divisible: bool) -> Vec<Kernel> {
+    fn load_as(self, communicators: &[Communicator], shape: Shape, divisible: bool) -> Vec<LoadedKernel> {
         provide();
         let name = format!("gather_{}", self.define.to_lowercase());
         load_unproved(communicators, &Unproved { name, shape, divisible, cuda: self.cuda() })
@@ -120,7 +122,7 @@ impl Gather {
 }
 
 fn world(ranks: u32) -> World {
-    let options = Options { block_cap: CAP, ..Options::default() };
+    let options = WorldOptions { block_cap: CAP, ..WorldOptions::default() };
     World::virtual_gpus_with(ranks, options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -172,7 +174,11 @@ fn cache() -> nvrtc::Cache {
 }
 
 /// A collective's kernels, small, with another text.
-fn kernels_of(session: &Session, collective: &Collective, text: impl Fn(&str) -> String) -> Vec<Kernel> {
+fn kernels_of(
+    session: &Session,
+    collective: &Collective,
+    text: impl Fn(&str) -> String,
+) -> Vec<LoadedKernel> {
     let world = session.world();
     let program = collective.program(world.ranks()).unwrap();
     let cuda = collective
@@ -186,6 +192,6 @@ fn kernels_of(session: &Session, collective: &Collective, text: impl Fn(&str) ->
 }
 
 /// A text's kernel of every rank.
-fn load_unproved(communicators: &[Communicator], unproved: &Unproved) -> Result<Vec<Kernel>, Error> {
+fn load_unproved(communicators: &[Communicator], unproved: &Unproved) -> Result<Vec<LoadedKernel>, Error> {
     communicators.iter().map(|communicator| Ok(internals::load(communicator, unproved.clone())?.0)).collect()
 }

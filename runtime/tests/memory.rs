@@ -5,14 +5,14 @@ use quadrille_compiler::kernel::abi::Params;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_runtime::Call;
 use quadrille_runtime::Error;
-use quadrille_runtime::{MOST_RANKS, Options, World};
+use quadrille_runtime::{MOST_RANKS, World, WorldOptions};
 
 #[test]
 fn worlds_that_cannot_be_are_refused() {
     assert!(matches!(World::virtual_gpus(0), Err(Error::NoRanks)));
     assert!(matches!(World::virtual_gpus(MOST_RANKS + 1), Err(Error::TooManyRanks { .. })));
     for block_cap in [0, 65] {
-        let options = Options { block_cap, ..Options::default() };
+        let options = WorldOptions { block_cap, ..WorldOptions::default() };
         assert!(matches!(World::virtual_gpus_with(2, options), Err(Error::BlockCap { .. })));
     }
 }
@@ -21,7 +21,8 @@ fn worlds_that_cannot_be_are_refused() {
 fn a_world_says_what_it_is() {
     let world = world(3);
     assert_eq!(world.describe(), "3 virtual GPUs on this machine's CPU");
-    let seeded = World::virtual_gpus_with(1, Options { seed: Some(7), ..Options::default() }).unwrap();
+    let seeded =
+        World::virtual_gpus_with(1, WorldOptions { seed: Some(7), ..WorldOptions::default() }).unwrap();
     assert_eq!(seeded.describe(), "1 virtual GPU on this machine's CPU (seed 7)");
     let domain = world.domain();
     assert_eq!((domain.ranks, domain.symmetric, domain.block_cap), (3, true, super::CAP));

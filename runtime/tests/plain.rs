@@ -5,7 +5,7 @@ use quadrille_compiler::options::Protocol;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_runtime::Call;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::Plain;
 use quadrille_runtime::World;
 use quadrille_runtime::internals;
@@ -25,7 +25,7 @@ fn plain(window: &Window) -> Plain<'static> {
     unsafe { Plain::raw(window.address(), window.len()) }
 }
 
-fn load(communicators: &[Communicator], protocol: Option<Protocol>) -> Vec<Kernel> {
+fn load(communicators: &[Communicator], protocol: Option<Protocol>) -> Vec<LoadedKernel> {
     let ring = match protocol {
         Some(protocol) => staged("ring_all_reduce", protocol),
         None => named("ring_all_reduce"),
@@ -60,7 +60,7 @@ fn through_slots(world: World) {
             assert!(window.read().unwrap() == bytes(2.0), "{protocol}");
         }
     }
-    let problems = |kernel: &Kernel, plain: &Plain<'_>| {
+    let problems = |kernel: &LoadedKernel, plain: &Plain<'_>| {
         let result = kernel.enqueue(Call::in_place(plain, COUNT));
         let Err(Error::Call { problems, .. }) = result else { panic!("{result:?}") };
         problems

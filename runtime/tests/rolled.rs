@@ -14,16 +14,16 @@ use quadrille_runtime::Cause;
 use quadrille_runtime::Error;
 use quadrille_runtime::Session;
 use quadrille_runtime::internals::GroupMemory;
-use quadrille_runtime::{Options, World};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::{Pattern, TestMessage};
 use quadrille_vgpu::{ClockOptions, ModelCheck, Topology};
 use std::time::Duration;
 
 const RANKS: u32 = 8;
 
-fn session(options: Options) -> (World, Session) {
+fn session(options: WorldOptions) -> (World, Session) {
     provide();
-    let world = World::virtual_gpus_with(RANKS, Options { widths: Widths::SMALL, ..options }).unwrap();
+    let world = World::virtual_gpus_with(RANKS, WorldOptions { widths: Widths::SMALL, ..options }).unwrap();
     world.keep_kernels(cache());
     let session = world.session().unwrap();
     (world, session)
@@ -63,11 +63,11 @@ fn a_wait_in_a_loop_is_told_by_its_iteration() {
         for iteration in [1, 3] {
             let collective = collective("ring_all_reduce", staged, None);
             let patience = Some(Duration::from_micros(400));
-            let (_, session) = session(Options {
+            let (_, session) = session(WorldOptions {
                 seed: Some(1),
                 check: Some(ModelCheck::default()),
                 patience,
-                ..Options::default()
+                ..WorldOptions::default()
             });
             let leaves = |text: &str| {
                 let (before, after) = text.split_once("for (int I = 0;").unwrap();
@@ -105,7 +105,7 @@ fn a_wait_in_a_loop_is_told_by_its_iteration() {
 #[test]
 fn timelines_have_every_iteration() {
     let collective = collective("ring_all_reduce", None, None);
-    let (world, _) = session(Options::default());
+    let (world, _) = session(WorldOptions::default());
     let world = world.with_clock(ClockOptions { topology: Topology::hgx_h200(), timeline: true }).unwrap();
     let session = world.session().unwrap();
     let domain = session.world().domain();

@@ -15,7 +15,7 @@ use quadrille_runtime::internals::GroupMemory;
 use quadrille_runtime::{Awaited, Cause, Failure};
 use quadrille_runtime::{CallProblem, Error};
 use quadrille_runtime::{Job, PreparedCall, Session};
-use quadrille_runtime::{Options, World};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::among_kernels;
 use quadrille_testing::{Pattern, TestMessage};
 use quadrille_vgpu::{ModelCheck, Policy};
@@ -34,7 +34,7 @@ const CASES: [(&str, Option<Protocol>); 8] = [
     ("ring_all_reduce", Some(Protocol::Ll)),
 ];
 
-fn world(ranks: u32, options: Options) -> World {
+fn world(ranks: u32, options: WorldOptions) -> World {
     provide();
     let world = World::virtual_shared_with(ranks, options).unwrap();
     world.keep_kernels(cache());
@@ -76,7 +76,7 @@ fn exact(session: &Session, ranks: u32, collective: &Collective, dtype: DType, a
 fn one_launch_carries_all_ranks() {
     for ranks in [2, 4, 8] {
         // Mixed programs, back to back on one set of communicators.
-        let session = world(ranks, Options::default()).session().unwrap();
+        let session = world(ranks, WorldOptions::default()).session().unwrap();
         for (name, staged) in CASES {
             for dtype in [DType::F32, DType::Bf16] {
                 exact(&session, ranks, &collective(name, staged, None), dtype, false);
@@ -89,7 +89,7 @@ fn one_launch_carries_all_ranks() {
 fn its_blocks_are_ordered_as_ranks_are() {
     for (number, (name, staged)) in (0..).zip(CASES) {
         for (seed, policy) in [(number, Policy::Random), (number + 1, Policy::Adversarial)] {
-            let options = Options {
+            let options = WorldOptions {
                 seed: Some(seed),
                 policy,
                 check: Some(ModelCheck::default()),
@@ -97,7 +97,7 @@ fn its_blocks_are_ordered_as_ranks_are() {
                 // The second of the calls wraps.
                 counted: u64::MAX - 1,
                 patience: (seed % 2 == 0).then_some(Duration::from_secs(1)),
-                ..Options::default()
+                ..WorldOptions::default()
             };
             let session = world(4, options).session().unwrap();
             exact(&session, 4, &collective(name, staged, None), DType::F32, true);
@@ -119,8 +119,14 @@ fn changed(
 ) -> (Session, PreparedCall) {
     let (seed, check) = (Some(3), Some(ModelCheck::default()));
     let instruction_limit = Some(20_000_000);
-    let options =
-        Options { seed, check, widths: Widths::SMALL, patience, instruction_limit, ..Options::default() };
+    let options = WorldOptions {
+        seed,
+        check,
+        widths: Widths::SMALL,
+        patience,
+        instruction_limit,
+        ..WorldOptions::default()
+    };
     let session = world(4, options).session().unwrap();
     let message = TestMessage::new(&collective.program(4).unwrap(), 333, DType::F32);
     let inputs = message.inputs(Pattern::OneHot { shift: 0 });
@@ -223,13 +229,13 @@ fn what_a_launch_of_all_ranks_cannot_do_is_refused() {
     // There is no switch: its moves go rank by rank.
     let switch = collective("multimem_two_shot_all_reduce", None, None);
     assert!(!switch.cuda(&domain, DType::F32, RedOp::Sum).unwrap().multicast);
-    let session = world(4, Options::default()).session().unwrap();
+    let session = world(4, WorldOptions::default()).session().unwrap();
     exact(&session, 4, &switch, DType::Bf16, false);
 }
 
 #[test]
 fn ranks_of_a_launch_call_the_same() {
-    let session = world(2, Options::default()).session().unwrap();
+    let session = world(2, WorldOptions::default()).session().unwrap();
     let communicators = session.communicators();
     let one = collective("ring_all_reduce", None, None);
     let windows: Vec<_> = communicators.iter().map(|c| c.alloc_zeroed(64).unwrap()).collect();

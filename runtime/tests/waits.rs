@@ -12,12 +12,12 @@ use quadrille_compiler::schedule::CounterKind;
 use quadrille_compiler::schedule::domain::Domain;
 use quadrille_runtime::Call;
 use quadrille_runtime::Error;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::Window;
 use quadrille_runtime::internals::{self, GroupMemory};
 use quadrille_runtime::{Awaited, Cause, Failure};
-use quadrille_runtime::{Options, World};
 use quadrille_runtime::{PreparedCall, Session};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::{Pattern, TestMessage};
 use quadrille_vgpu::{ClockOptions, ModelCheck, Policy, Topology};
 use std::sync::Arc;
@@ -48,20 +48,20 @@ const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 const LIMIT: u64 = 20_000_000;
 
 /// On all cores, and in some orders under the memory model.
-fn ways(patience: Duration) -> Vec<Options> {
-    let of = |seed: Option<u64>, policy: Policy| Options {
+fn ways(patience: Duration) -> Vec<WorldOptions> {
+    let of = |seed: Option<u64>, policy: Policy| WorldOptions {
         seed,
         policy,
         check: seed.map(|_| ModelCheck::default()),
         widths: Widths::SMALL,
         instruction_limit: Some(LIMIT),
         patience: Some(patience),
-        ..Options::default()
+        ..WorldOptions::default()
     };
     vec![of(None, Policy::Random), of(Some(1), Policy::Random), of(Some(2), Policy::Adversarial)]
 }
 
-fn session(options: Options) -> (World, Session) {
+fn session(options: WorldOptions) -> (World, Session) {
     provide();
     let world = World::virtual_gpus_with(RANKS, options).unwrap();
     world.keep_kernels(cache());
@@ -69,7 +69,7 @@ fn session(options: Options) -> (World, Session) {
     (world, session)
 }
 
-fn load(session: &Session, collective: &Collective, dtype: DType) -> Vec<Kernel> {
+fn load(session: &Session, collective: &Collective, dtype: DType) -> Vec<LoadedKernel> {
     let communicators = session.communicators().iter();
     communicators.map(|c| c.load(collective, dtype, RedOp::Sum).unwrap()).collect()
 }
@@ -138,7 +138,7 @@ fn untouched(session: &Session, windows: &[Window]) {
 /// Communicators that are made anew work. On all cores the time of a rank whose core is busy elsewhere goes on: that may be
 /// longer than a short patience.
 fn recovers(world: &World, collective: &Collective) {
-    let Options { seed: Some(_), .. } = world.options() else { return };
+    let WorldOptions { seed: Some(_), .. } = world.options() else { return };
     let session = world.session().unwrap();
     let (call, expected, message) = prepare(&session, collective, COUNT);
     let batch = session.execute(&[call]).unwrap();
@@ -267,7 +267,7 @@ fn the_clock_of_virtual_gpus_goes_on_in_waits() {
             let (world, _) = session(options);
             assert_eq!(run(&world), run(&world), "{}", collective.name);
         }
-        let (world, _) = session(Options { check: None, ..ways(SHORT)[1] });
+        let (world, _) = session(WorldOptions { check: None, ..ways(SHORT)[1] });
         let clock = ClockOptions { topology: Topology::hgx_h200(), timeline: false };
         let clocked = world.with_clock(clock).unwrap();
         assert_eq!(run(&clocked), run(&clocked), "{}", collective.name);
@@ -326,7 +326,7 @@ fn a_rank_that_starts_late_is_waited_for() {
             assert!(records(&patient).iter().all(Option::is_none), "{context}");
             // It is so late that others look at the clock: who has no patience gives up.
             if options.check.is_some() {
-                let (_, hasty) = session(Options { patience: Some(Duration::from_nanos(1)), ..options });
+                let (_, hasty) = session(WorldOptions { patience: Some(Duration::from_nanos(1)), ..options });
                 enqueue(&hasty);
                 let failure = failure(internals::synchronize_alone(&hasty));
                 assert!(matches!(failure.cause, Cause::TimedOut { .. }), "{context}: {failure}");
@@ -345,7 +345,7 @@ enum Unlike {
 
 /// One rank calls something else: that is told, and all leave. Of the ranks so many call at all.
 fn differs(
-    options: Options,
+    options: WorldOptions,
     collective: &Collective,
     (other, unlike): (&Collective, Unlike),
     calling: usize,

@@ -215,8 +215,8 @@ fn produce(
             Stage::Schedule => collective.verified(&domain)?.to_string().into_bytes(),
             Stage::Kernel => collective.kernel(&domain, dtype, op)?.to_string().into_bytes(),
             Stage::Cuda => collective.cuda(&domain, dtype, op)?.text.into_bytes(),
-            Stage::Ptx => image(compile, collective, &domain, nvrtc::Kind::Ptx)?,
-            Stage::Cubin => image(compile, collective, &domain, nvrtc::Kind::Cubin)?,
+            Stage::Ptx => image(compile, collective, &domain, nvrtc::CodeKind::Ptx)?,
+            Stage::Cubin => image(compile, collective, &domain, nvrtc::CodeKind::Cubin)?,
             Stage::Msccl => {
                 let runtime = match compile.runtime {
                     MscclRuntime::Rccl => msccl::Runtime::Rccl,
@@ -235,7 +235,7 @@ fn image(
     compile: &CompileArgs,
     collective: &Collective,
     domain: &Domain,
-    kind: nvrtc::Kind,
+    kind: nvrtc::CodeKind,
 ) -> Result<Vec<u8>, CommandFailure> {
     let run::Element { dtype, op } = compile.element;
     let cuda = collective.cuda(domain, dtype, op)?;
@@ -245,7 +245,7 @@ fn image(
     }
     nvrtc::provide(nvrtc::announce)?;
     let name = format!("{}.cu", collective.name);
-    let options = nvrtc::Options { arch: compile.arch, kind, name: &name };
+    let options = nvrtc::CompileOptions { arch: compile.arch, kind, name: &name };
     let compiled = nvrtc::compile_with(nvrtc::Cache::from_env().as_ref(), &cuda.text, &options)?;
     Ok(compiled.image.code.bytes().to_vec())
 }

@@ -16,9 +16,7 @@ use crate::cli::{ranks, size, source};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quadrille_compiler::collective::Collective;
-use quadrille_runtime::{
-    ClockOptions, Error, Job, ModelCheck, Options as WorldOptions, Run, Stale, Topology, World,
-};
+use quadrille_runtime::{ClockOptions, Error, Job, ModelCheck, Run, Stale, Topology, World, WorldOptions};
 use quadrille_testing::among_kernels::run_among_kernels;
 use quadrille_testing::{Comparison, Pattern, TestMessage};
 use quadrille_testing::{Explored, explore};

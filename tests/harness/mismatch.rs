@@ -4,7 +4,7 @@
 
 use crate::files::{kernels, runs};
 use libtest_mimic::{Failed, Trial};
-use quadrille::runtime::{Call, Cause, Error, Options, Window, nvrtc};
+use quadrille::runtime::{Call, Cause, Error, Window, WorldOptions, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_runtime::units;
@@ -29,8 +29,10 @@ fn one_differs(collective: &Collective) -> Result<(), Failed> {
     for (seed, odd) in (0..RANKS).enumerate() {
         for (own, others) in COUNTS {
             let case = format!("rank {odd} has {own} elements, the others {others}");
-            let world =
-                World::virtual_gpus_with(RANKS, Options { seed: Some(seed as u64), ..Options::default() })?;
+            let world = World::virtual_gpus_with(
+                RANKS,
+                WorldOptions { seed: Some(seed as u64), ..WorldOptions::default() },
+            )?;
             world.keep_kernels(kernels());
             // They live as long as the call.
             let mut windows = Vec::new();

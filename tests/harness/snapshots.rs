@@ -3,7 +3,7 @@
 
 use crate::files::{admits, root, runs, waits_for};
 use libtest_mimic::{Failed, Trial};
-use quadrille::runtime::nvrtc::{self, Arch, Kind};
+use quadrille::runtime::nvrtc::{self, Arch, CodeKind};
 use quadrille::{Collective, DType, Domain, RedOp};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,7 +71,7 @@ fn compile(collective: &Collective, ranks: u32, arch: &str) -> Result<(), Failed
     // GPUs before sm_90 have no multimem.
     let domain = Domain { multicast: arch.number >= 90, ..Domain::full_mesh(ranks) };
     let cuda = collective.cuda(&domain, DType::Bf16, RedOp::Sum)?;
-    let options = nvrtc::Options { arch, kind: Kind::Cubin, name: &cuda.entry };
+    let options = nvrtc::CompileOptions { arch, kind: CodeKind::Cubin, name: &cuda.entry };
     let image = nvrtc::compile(&cuda.text, &options)?;
     if image.warnings.is_empty() { Ok(()) } else { Err(image.warnings.into()) }
 }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::failure::Failure;
 use crate::launch::Queued;
-use crate::world::{Freed, Gpus, Options, Place, Shared};
+use crate::world::{Freed, Gpus, Place, Shared, WorldOptions};
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::program::ids::Rank;
 use std::collections::{BTreeMap, VecDeque};
@@ -119,7 +119,7 @@ impl Group {
     /// A group with counters and status records.
     pub(crate) fn new(gpus: &mut dyn Gpus, shared: &Shared) -> Result<Group, Error> {
         let ranks = shared.ranks();
-        let Options { counted, widths, .. } = *shared.options();
+        let WorldOptions { counted, widths, .. } = *shared.options();
         let layout = shared.counter_layout();
         let mut group = Group {
             failed: None,

@@ -165,7 +165,7 @@ impl Drop for Mapping {
 
 /// One address for memory of several devices, which their switch serves. Torn down before the memory is.
 #[derive(Debug)]
-pub(crate) struct Multicast {
+pub(crate) struct MulticastObject {
     mapping: Option<Mapping>,
     /// What is bound of each member.
     bytes: u64,
@@ -196,7 +196,7 @@ fn multicast_properties(devices: &[Device], bytes: u64) -> CUmulticastObjectProp
     }
 }
 
-impl Multicast {
+impl MulticastObject {
     /// What bytes that are bound for so many devices are multiples of.
     pub(crate) fn granularity(driver: &Driver, devices: &[Device]) -> Result<u64, CudaError> {
         let prop = multicast_properties(devices, 1 << 21);
@@ -211,7 +211,7 @@ impl Multicast {
 
     /// Binds the same bytes of each of `members`, memory of different devices: create, add every device, and only then
     /// bind (which would wait for devices that have not been added), map, give access.
-    pub(crate) fn new(driver: &Driver, members: &[Arc<Physical>]) -> Result<Multicast, CudaError> {
+    pub(crate) fn new(driver: &Driver, members: &[Arc<Physical>]) -> Result<MulticastObject, CudaError> {
         let api = &driver.api;
         let bytes = members.iter().map(|member| member.bytes).min().unwrap_or(0);
         let devices: Vec<Device> = members.iter().map(|member| member.context.device().clone()).collect();
@@ -233,7 +233,7 @@ impl Multicast {
             let code = unsafe { api.multicast_add_device(handle, device.raw) };
             check(symbol::multicast_add_device, code, doing)?;
         }
-        let mut multicast = Multicast { mapping: None, bytes, bound: Vec::new(), object };
+        let mut multicast = MulticastObject { mapping: None, bytes, bound: Vec::new(), object };
         for (device, member) in devices.iter().zip(members) {
             let size = bytes as usize;
             // SAFETY: all devices have been added; the member has as many bytes, and lives as long as it is bound.
@@ -259,7 +259,7 @@ impl Multicast {
     }
 }
 
-impl Drop for Multicast {
+impl Drop for MulticastObject {
     fn drop(&mut self) {
         self.mapping = None;
         for (device, _member) in self.bound.drain(..) {

@@ -92,7 +92,7 @@ unsafe impl Sync for Function {}
 
 /// Blocks and threads of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct LaunchShape {
     pub(crate) blocks: u32,
     pub(crate) threads: u32,
     /// The driver makes sure that all blocks are resident at once.
@@ -115,11 +115,16 @@ impl Function {
     ///
     /// # Safety
     /// The parameter is the kernel's, and what it points to is mapped for the device and lives until the kernel has ended.
-    pub(crate) unsafe fn launch(&self, stream: &Stream, shape: Shape, param: &[u8]) -> Result<(), CudaError> {
+    pub(crate) unsafe fn launch(
+        &self,
+        stream: &Stream,
+        shape: LaunchShape,
+        param: &[u8],
+    ) -> Result<(), CudaError> {
         let context = &self.module.context;
         let _current = context.enter()?;
         let api = &context.device.driver.api;
-        let Shape { blocks, threads, cooperative } = shape;
+        let LaunchShape { blocks, threads, cooperative } = shape;
         // The driver copies the bytes before it returns; 8-byte words have the block's alignment.
         let mut words: Vec<u64> = param
             .chunks(8)

@@ -2,7 +2,7 @@
 
 use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
 use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
-use crate::flight::Batch;
+use crate::flight::GroupCalls;
 use crate::internals::LOCAL_COPY;
 use crate::kernel::Loaded;
 use crate::launch::{Queued, Signature};
@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(crate) fn explain(
     (layout, fifos): (CounterLayout, FifoLayout),
     patience: Option<Duration>,
-    batches: &[Batch],
+    batches: &[GroupCalls],
     records: &[(usize, StatusRecord)],
     fault: Option<Fault>,
 ) -> Failure {
@@ -47,7 +47,7 @@ pub(crate) fn explain(
 pub(super) struct Context<'a> {
     pub(super) layout: CounterLayout,
     pub(super) fifos: FifoLayout,
-    pub(super) batches: &'a [Batch],
+    pub(super) batches: &'a [GroupCalls],
 }
 
 /// The place that a status record of a call names.
@@ -85,7 +85,7 @@ impl Context<'_> {
 
     /// What the ranks called, in the first call of which they do not all call the same.
     fn differing(&self) -> Vec<(Rank, Signature)> {
-        let all = |batch: &Batch| {
+        let all = |batch: &GroupCalls| {
             let zeros = vec![0; batch.captured.len()];
             unlike(&batch.captured, &zeros).or_else(|| unlike(&batch.flying, &batch.first))
         };
@@ -124,7 +124,7 @@ impl Context<'_> {
         at
     }
 
-    pub(super) fn mismatch(&self, batch: &Batch, record: StatusRecord) -> Cause {
+    pub(super) fn mismatch(&self, batch: &GroupCalls, record: StatusRecord) -> Cause {
         let (rank, peer) = (Rank(record.rank), Rank(record.peer));
         // Equal calls have equal hashes.
         let of = |rank: Rank, hash: u32| batch.of(rank).find(|call| call.hash() == hash);

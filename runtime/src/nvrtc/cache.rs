@@ -19,7 +19,7 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-use super::compile::{Code, CompileError, Image, Kind, Options, Request};
+use super::compile::{Code, CodeKind, CompileError, CompileOptions, Image, Request};
 use super::find::{Found, Search};
 
 /// Opens every entry, and says what its form is.
@@ -63,7 +63,7 @@ pub struct Compiled {
 pub fn compile_with(
     cache: Option<&Cache>,
     source: &str,
-    options: &Options<'_>,
+    options: &CompileOptions<'_>,
 ) -> Result<Compiled, CompileError> {
     match cache {
         Some(cache) => cache.compile(source, options),
@@ -101,7 +101,7 @@ impl Cache {
     ///
     /// # Errors
     /// Those of [`super::compile`]. Where the folder can be neither read nor written, that is none.
-    pub fn compile(&self, source: &str, options: &Options<'_>) -> Result<Compiled, CompileError> {
+    pub fn compile(&self, source: &str, options: &CompileOptions<'_>) -> Result<Compiled, CompileError> {
         let request = Request::new(source, options)?;
         let key = key(&request, &compiler(&request.nvrtc.found));
         if let Some((code, warnings)) = self.load(&key, options.kind) {
@@ -119,7 +119,7 @@ impl Cache {
     }
 
     /// An entry's code and warnings; `None` where there is no whole one.
-    fn load(&self, key: &[u8; HASH], kind: Kind) -> Option<(Code, String)> {
+    fn load(&self, key: &[u8; HASH], kind: CodeKind) -> Option<(Code, String)> {
         let path = self.path(key);
         let mut entry = Vec::new();
         File::open(&path).ok()?.take(self.limit.saturating_add(1)).read_to_end(&mut entry).ok()?;
@@ -130,7 +130,7 @@ impl Cache {
         Some(found)
     }
 
-    fn store(&self, key: &[u8; HASH], kind: Kind, warnings: &str, code: &[u8]) -> std::io::Result<()> {
+    fn store(&self, key: &[u8; HASH], kind: CodeKind, warnings: &str, code: &[u8]) -> std::io::Result<()> {
         let mut body = key.to_vec();
         body.push(byte(kind));
         body.extend((warnings.len() as u64).to_le_bytes());
@@ -204,14 +204,14 @@ fn key(request: &Request<'_>, compiler: &str) -> [u8; HASH] {
     hash.finalize().into()
 }
 
-fn byte(kind: Kind) -> u8 {
+fn byte(kind: CodeKind) -> u8 {
     match kind {
-        Kind::Ptx => b'p',
-        Kind::Cubin => b'c',
+        CodeKind::Ptx => b'p',
+        CodeKind::Cubin => b'c',
     }
 }
 
-fn parse(entry: &[u8], key: &[u8; HASH], kind: Kind) -> Option<(Code, String)> {
+fn parse(entry: &[u8], key: &[u8; HASH], kind: CodeKind) -> Option<(Code, String)> {
     let fixed = entry.get(..FIXED)?;
     let (magic, fixed) = fixed.split_at(MAGIC.len());
     let (checksum, fixed) = fixed.split_at(HASH);
@@ -226,8 +226,8 @@ fn parse(entry: &[u8], key: &[u8; HASH], kind: Kind) -> Option<(Code, String)> {
     let (warnings, code) = entry[FIXED..].split_at_checked(warnings)?;
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
     let code = match kind {
-        Kind::Ptx => Code::Ptx(text(code)?),
-        Kind::Cubin => Code::Cubin(code.to_vec()),
+        CodeKind::Ptx => Code::Ptx(text(code)?),
+        CodeKind::Cubin => Code::Cubin(code.to_vec()),
     };
     Some((code, text(warnings)?))
 }
@@ -236,14 +236,20 @@ fn parse(entry: &[u8], key: &[u8; HASH], kind: Kind) -> Option<(Code, String)> {
 impl Cache {
     /// Stores for a text what NVRTC would never make of it: whoever gets that did not ask NVRTC. `version` is that of
     /// the NVRTC that is said to have made it, if it is not this process's.
-    pub(super) fn plant(&self, source: &str, options: &Options<'_>, version: Option<&str>, code: &str) {
+    pub(super) fn plant(
+        &self,
+        source: &str,
+        options: &CompileOptions<'_>,
+        version: Option<&str>,
+        code: &str,
+    ) {
         let request = Request::new(source, options).unwrap();
         let compiler = version.map_or_else(|| compiler(&request.nvrtc.found), str::to_owned);
         self.store(&key(&request, &compiler), options.kind, "", code.as_bytes()).unwrap();
     }
 
     /// Whether there is an entry for a text; does not count as a use of it.
-    pub(super) fn has(&self, source: &str, options: &Options<'_>) -> bool {
+    pub(super) fn has(&self, source: &str, options: &CompileOptions<'_>) -> bool {
         let request = Request::new(source, options).unwrap();
         self.path(&key(&request, &compiler(&request.nvrtc.found))).exists()
     }

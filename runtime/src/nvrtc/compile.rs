@@ -95,7 +95,7 @@ impl FromStr for Arch {
 
 /// What to compile to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum CodeKind {
     /// PTX text, for the architecture and later ones, and for virtual GPUs.
     Ptx,
     /// A cubin, for the architecture alone.
@@ -104,11 +104,11 @@ pub enum Kind {
 
 /// How to compile.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub struct CompileOptions<'a> {
     /// The architecture.
     pub arch: Arch,
     /// What to compile to.
-    pub kind: Kind,
+    pub kind: CodeKind,
     /// The text's name, a file name as a rule: in the log, and in the line table of the image.
     pub name: &'a str,
 }
@@ -221,13 +221,13 @@ pub enum CompileError {
 ///
 /// # Errors
 /// [`CompileError::Rejected`] with NVRTC's log where the text is wrong; the others where options or machine are.
-pub fn compile(source: &str, options: &Options<'_>) -> Result<Image, CompileError> {
+pub fn compile(source: &str, options: &CompileOptions<'_>) -> Result<Image, CompileError> {
     Request::new(source, options)?.compile()
 }
 
 /// All that an image depends on: two requests with the same content get the same image from the same NVRTC.
 pub(super) struct Request<'a> {
-    pub(super) options: Options<'a>,
+    pub(super) options: CompileOptions<'a>,
     pub(super) source: CString,
     name: CString,
     pub(super) nvrtc: &'static Nvrtc,
@@ -236,8 +236,8 @@ pub(super) struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Refuses what can be refused without compiling.
-    pub(super) fn new(source: &str, options: &Options<'a>) -> Result<Request<'a>, CompileError> {
-        let &Options { arch, kind, name } = options;
+    pub(super) fn new(source: &str, options: &CompileOptions<'a>) -> Result<Request<'a>, CompileError> {
+        let &CompileOptions { arch, kind, name } = options;
         let source = c_string(source, Text::Source)?;
         let c_name = c_string(name, Text::Name)?;
         let nvrtc = nvrtc()?;
@@ -246,8 +246,8 @@ impl<'a> Request<'a> {
             return Err(CompileError::Arch { arch, nvrtc: version, supported: &nvrtc.archs });
         }
         let target = match kind {
-            Kind::Ptx => arch.compute(),
-            Kind::Cubin => arch.to_string(),
+            CodeKind::Ptx => arch.compute(),
+            CodeKind::Cubin => arch.to_string(),
         };
         let flags = vec![
             format!("--gpu-architecture={target}"),
@@ -265,7 +265,7 @@ impl<'a> Request<'a> {
     }
 
     pub(super) fn compile(&self) -> Result<Image, CompileError> {
-        let Options { arch, kind, name } = self.options;
+        let CompileOptions { arch, kind, name } = self.options;
         let failed = |call, log: &str| {
             let log = log.to_owned();
             move |code| CompileError::Call { name: name.into(), call, code, log }
@@ -282,8 +282,8 @@ impl<'a> Request<'a> {
             compiled => compiled.map_err(failed("nvrtcCompileProgram", &log))?,
         }
         let code = match kind {
-            Kind::Ptx => Code::Ptx(program.ptx().map_err(failed("nvrtcGetPTX", &log))?),
-            Kind::Cubin => Code::Cubin(program.cubin().map_err(failed("nvrtcGetCUBIN", &log))?),
+            CodeKind::Ptx => Code::Ptx(program.ptx().map_err(failed("nvrtcGetPTX", &log))?),
+            CodeKind::Cubin => Code::Cubin(program.cubin().map_err(failed("nvrtcGetCUBIN", &log))?),
         };
         Ok(self.image(code, log))
     }

@@ -6,7 +6,7 @@ mod gpus;
 mod heap;
 mod peers;
 
-use super::{Kind, LEAVING, MOST_BLOCKS, MOST_RANKS, Options, World};
+use super::{LEAVING, MOST_BLOCKS, MOST_RANKS, World, WorldKind, WorldOptions};
 use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
 use crate::nvrtc::Arch;
@@ -38,40 +38,40 @@ pub(super) struct Devices {
 const OLDEST: u32 = 80;
 
 impl World {
-    /// A world of the GPUs with these ordinals, one a rank, with default [`Options`].
+    /// A world of the GPUs with these ordinals, one a rank, with default [`WorldOptions`].
     ///
     /// # Errors
     /// [`Error::Cuda`]: no driver, a device that is not there or is named twice, or one that does not reach another's
     /// memory. [`Error::NoRanks`], [`Error::TooManyRanks`].
     pub fn cuda(devices: &[u32]) -> Result<World, Error> {
-        World::cuda_with(devices, Options::default())
+        World::cuda_with(devices, WorldOptions::default())
     }
 
     /// As [`World::cuda`], with options; those that only virtual GPUs have, and the architecture, are not read.
     ///
     /// # Errors
     /// Those of [`World::cuda`], and [`Error::BlockCap`].
-    pub fn cuda_with(devices: &[u32], options: Options) -> Result<World, Error> {
+    pub fn cuda_with(devices: &[u32], options: WorldOptions) -> Result<World, Error> {
         World::cuda_by(Driver::of_machine()?, devices, options)
     }
 
-    /// `ranks` ranks that share one GPU, with default [`Options`]: all of them run in one cooperative launch.
+    /// `ranks` ranks that share one GPU, with default [`WorldOptions`]: all of them run in one cooperative launch.
     ///
     /// # Errors
     /// [`Error::Cuda`]: no driver, or no such device. [`Error::NoRanks`], [`Error::TooManyRanks`].
     pub fn cuda_shared(device: u32, ranks: u32) -> Result<World, Error> {
-        World::cuda_shared_with(device, ranks, Options::default())
+        World::cuda_shared_with(device, ranks, WorldOptions::default())
     }
 
     /// As [`World::cuda_shared`], with options as in [`World::cuda_with`].
     ///
     /// # Errors
     /// Those of [`World::cuda_shared`], and [`Error::BlockCap`].
-    pub fn cuda_shared_with(device: u32, ranks: u32, options: Options) -> Result<World, Error> {
+    pub fn cuda_shared_with(device: u32, ranks: u32, options: WorldOptions) -> Result<World, Error> {
         World::cuda_shared_by(Driver::of_machine()?, device, ranks, options)
     }
 
-    pub(crate) fn cuda_by(driver: Driver, devices: &[u32], options: Options) -> Result<World, Error> {
+    pub(crate) fn cuda_by(driver: Driver, devices: &[u32], options: WorldOptions) -> Result<World, Error> {
         let ranks = checked(devices.len(), &options)?;
         let repeated = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at]));
         if let Some(at) = repeated {
@@ -82,18 +82,18 @@ impl World {
             return Err(CudaError::TooFew { ranks, present }.into());
         }
         let devices = Devices::survey(driver, devices.to_vec(), false)?;
-        World::new(ranks, options, Kind::Cuda(devices), Arc::default())
+        World::new(ranks, options, WorldKind::Cuda(devices), Arc::default())
     }
 
     pub(crate) fn cuda_shared_by(
         driver: Driver,
         device: u32,
         ranks: u32,
-        options: Options,
+        options: WorldOptions,
     ) -> Result<World, Error> {
         let ranks = checked(ranks as usize, &options)?;
         let devices = Devices::survey(driver, vec![device; ranks as usize], true)?;
-        World::new(ranks, options, Kind::Cuda(devices), Arc::default())
+        World::new(ranks, options, WorldKind::Cuda(devices), Arc::default())
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn measure(driver: &Driver, gpu: u32, peer: u32) -> Result<Measured, 
     CudaGpus::new(driver, &[gpu, peer], false, arch, LEAVING)?.measure()
 }
 
-fn checked(ranks: usize, options: &Options) -> Result<u32, Error> {
+fn checked(ranks: usize, options: &WorldOptions) -> Result<u32, Error> {
     let cap = options.block_cap;
     match u32::try_from(ranks) {
         Ok(0) => Err(Error::NoRanks),

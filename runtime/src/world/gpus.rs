@@ -3,7 +3,7 @@
 
 use crate::error::{CallProblem, Error};
 use crate::kernel::{Binary, Loaded};
-use crate::nvrtc::{Arch, Code, Kind};
+use crate::nvrtc::{Arch, Code, CodeKind};
 use crate::world::Statistics;
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
@@ -39,7 +39,7 @@ pub(crate) struct On {
 
 /// What has become of the calls that were launched.
 #[derive(Debug)]
-pub(crate) enum Progress {
+pub(crate) enum CallProgress {
     /// Some run.
     Running,
     /// All have ended.
@@ -81,7 +81,7 @@ impl From<Trouble> for Error {
 /// The GPUs of a world. An address is good on every rank.
 pub(crate) trait Gpus: fmt::Debug + Send {
     /// What kernels are compiled to.
-    fn target(&self) -> Result<(Arch, Kind), Error>;
+    fn target(&self) -> Result<(Arch, CodeKind), Error>;
 
     /// Makes compiled code ready to be launched on every rank, and makes sure that its blocks fit.
     fn load(&mut self, code: &Code, cuda: &Cuda, program: &str) -> Result<Binary, Error>;
@@ -153,7 +153,7 @@ pub(crate) trait Gpus: fmt::Debug + Send {
     fn forget(&mut self, graph: u64);
 
     /// Goes on with what was launched: virtual GPUs run it to its end, others look at it.
-    fn progress(&mut self) -> Result<Progress, Trouble>;
+    fn progress(&mut self) -> Result<CallProgress, Trouble>;
 
     /// Whether a call of a group, launched by a rank, may still run.
     fn flies(&self, group: u64, rank: Rank) -> bool;

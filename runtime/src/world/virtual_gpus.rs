@@ -1,12 +1,12 @@
 //! Virtual GPUs: the only file that drives the PTX machine.
 
-use super::gpus::{Gpus, On, Place, Progress, Start, Trouble};
+use super::gpus::{CallProgress, Gpus, On, Place, Start, Trouble};
 use crate::communicator::{ALIGNMENT, FIFOS};
 use crate::error::{CallProblem, Error};
 use crate::kernel::{Binary, Loaded};
-use crate::nvrtc::{Arch, Code, Kind};
+use crate::nvrtc::{Arch, Code, CodeKind};
 use crate::timeline::Timeline;
-use crate::world::Options;
+use crate::world::WorldOptions;
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::options::Protocol;
@@ -88,10 +88,10 @@ impl VirtualGpus {
     /// On all cores, or on one in the order of a seed.
     pub(crate) fn new(
         (ranks, shared): (u32, bool),
-        options: &Options,
+        options: &WorldOptions,
         clock: Option<&ClockOptions>,
     ) -> Result<VirtualGpus, Error> {
-        let Options { seed, policy, check, instruction_limit, arch, patience, .. } = *options;
+        let WorldOptions { seed, policy, check, instruction_limit, arch, patience, .. } = *options;
         let execution = match (seed, check, clock) {
             (None, None, None) => Execution::Parallel { threads: None },
             _ => Execution::Deterministic,
@@ -123,8 +123,8 @@ impl VirtualGpus {
 }
 
 impl Gpus for VirtualGpus {
-    fn target(&self) -> Result<(Arch, Kind), Error> {
-        Ok((self.arch, Kind::Ptx))
+    fn target(&self) -> Result<(Arch, CodeKind), Error> {
+        Ok((self.arch, CodeKind::Ptx))
     }
 
     fn load(&mut self, code: &Code, _: &Cuda, program: &str) -> Result<Binary, Error> {
@@ -271,14 +271,14 @@ impl Gpus for VirtualGpus {
 
     fn forget(&mut self, _: u64) {}
 
-    fn progress(&mut self) -> Result<Progress, Trouble> {
+    fn progress(&mut self) -> Result<CallProgress, Trouble> {
         let launched = std::mem::take(&mut self.launched);
         let first = self.launches;
         self.launches += launched.len();
         let outcome = self.machine.run()?;
         if outcome.status != Status::Completed {
             self.machine.abandon();
-            return Ok(Progress::Stopped);
+            return Ok(CallProgress::Stopped);
         }
         let done = outcome.statistics;
         let mut links = Vec::new();
@@ -299,7 +299,7 @@ impl Gpus for VirtualGpus {
         let elapsed = None;
         let statistics =
             Statistics { instructions, lane_instructions, links, classes, waits, timeline, elapsed };
-        Ok(Progress::Done(Box::new(statistics)))
+        Ok(CallProgress::Done(Box::new(statistics)))
     }
 
     fn flies(&self, _: u64, _: Rank) -> bool {

@@ -8,8 +8,8 @@ use quadrille_runtime::Call;
 use quadrille_runtime::Cause;
 use quadrille_runtime::Communicator;
 use quadrille_runtime::CudaError;
-use quadrille_runtime::Kernel;
-use quadrille_runtime::Options;
+use quadrille_runtime::LoadedKernel;
+use quadrille_runtime::WorldOptions;
 use quadrille_runtime::internals;
 use quadrille_runtime::internals::symbol;
 use quadrille_runtime::{CallProblem, Error};
@@ -115,7 +115,7 @@ fn a_wrong_choice_of_devices_or_options_is_refused() {
     let absent = of(&[0, 9], options());
     assert!(matches!(absent, Error::Cuda(CudaError::NoSuchGpu { device: 9, present: 4 })));
     assert!(matches!(of(&[0; 500], options()), Error::TooManyRanks { ranks: 500, .. }));
-    assert!(matches!(of(&[0], Options { block_cap: 0, ..options() }), Error::BlockCap { cap: 0, .. }));
+    assert!(matches!(of(&[0], WorldOptions { block_cap: 0, ..options() }), Error::BlockCap { cap: 0, .. }));
     assert!(matches!(world(&fake, 2).reseeded(1), Err(Error::NotVirtual { .. })));
     clean(&fake);
 }
@@ -349,7 +349,7 @@ fn who_never_came_is_named_once_the_others_have_given_up() {
     let fake = FakeDriver::new(2);
     provide();
     let patience = Some(std::time::Duration::from_micros(400));
-    let world = internals::cuda(fake.driver(), &[0, 1], Options { patience, ..options() }).unwrap();
+    let world = internals::cuda(fake.driver(), &[0, 1], WorldOptions { patience, ..options() }).unwrap();
     world.keep_kernels(cache());
     let communicators = world.communicators().unwrap();
     let kernels = rings(&communicators);
@@ -432,7 +432,7 @@ fn ranks_that_call_different_things_are_told_and_leave() {
 }
 
 /// A ring, loaded by each rank.
-fn rings(communicators: &[Communicator]) -> Vec<Kernel> {
+fn rings(communicators: &[Communicator]) -> Vec<LoadedKernel> {
     let ring = named("ring_all_reduce");
     communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect()
 }

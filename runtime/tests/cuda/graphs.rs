@@ -5,20 +5,20 @@ use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_runtime::Call;
 use quadrille_runtime::Cause;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::internals;
 use quadrille_runtime::internals::symbol;
 use quadrille_runtime::internals::{Context, Device, Stream};
 use quadrille_runtime::{CallProblem, Error};
 use quadrille_runtime::{Communicator, Window};
-use quadrille_runtime::{Options, World};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::FakeDriver;
 
 /// A ring on two ranks that adds up, in place, floats that double with each call.
 struct Doubling {
     world: World,
     communicators: Vec<Communicator>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<LoadedKernel>,
     windows: Vec<Window>,
 }
 
@@ -153,7 +153,7 @@ fn who_is_missing_in_a_callers_graph_is_told_by_the_next_call() {
     let fake = FakeDriver::new(2);
     provide();
     let patience = Some(std::time::Duration::from_micros(400));
-    let world = internals::cuda(fake.driver(), &[0, 1], Options { patience, ..options() }).unwrap();
+    let world = internals::cuda(fake.driver(), &[0, 1], WorldOptions { patience, ..options() }).unwrap();
     world.keep_kernels(cache());
     let doubling = Doubling::new(world);
     let driver = fake.driver();
@@ -208,7 +208,7 @@ fn what_has_never_been_called_can_be_captured_and_memory_be_made_meanwhile() {
     let world = world(&fake, 2);
     let communicators = world.communicators().unwrap();
     let ring = super::staged("ring_all_reduce", super::Protocol::Ll);
-    let kernels: Vec<Kernel> =
+    let kernels: Vec<LoadedKernel> =
         communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
     let mut windows = Vec::new();
     let graph = world.capture(|| {

@@ -5,7 +5,7 @@ use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_runtime::Call;
 use quadrille_runtime::Error;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::World;
 use quadrille_runtime::internals::symbol;
 use quadrille_runtime::internals::{self, GroupMemory, REMEMBERED};
@@ -16,7 +16,7 @@ use quadrille_testing::FakeDriver;
 /// A program on two ranks, in place, on windows for at most so many elements.
 struct Calls {
     communicators: Vec<Communicator>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<LoadedKernel>,
     windows: Vec<Window>,
 }
 

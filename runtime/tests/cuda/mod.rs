@@ -18,12 +18,12 @@ use quadrille_runtime::Error;
 use quadrille_runtime::internals;
 use quadrille_runtime::internals::symbol;
 use quadrille_runtime::{Job, Session};
-use quadrille_runtime::{Options, World};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::FakeDriver;
 use quadrille_testing::{Pattern, TestMessage};
 
-pub(super) fn options() -> Options {
-    Options { widths: Widths::SMALL, ..Options::default() }
+pub(super) fn options() -> WorldOptions {
+    WorldOptions { widths: Widths::SMALL, ..WorldOptions::default() }
 }
 
 /// A world of as many GPUs as the fake driver has.

@@ -11,14 +11,14 @@ use quadrille_compiler::program::ids::Rank;
 use quadrille_runtime::Call;
 use quadrille_runtime::Cause;
 use quadrille_runtime::CudaError;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::Window;
 use quadrille_runtime::internals;
 use quadrille_runtime::internals::symbol;
 use quadrille_runtime::internals::{Context, Device, Stream};
 use quadrille_runtime::{CallProblem, Error};
-use quadrille_runtime::{Options, World};
 use quadrille_runtime::{PreparedCall, Session};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::FakeDriver;
 use quadrille_testing::{Pattern, TestMessage};
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn world(fake: &FakeDriver, ranks: u32) -> World {
     world_with(fake, ranks, options())
 }
 
-fn world_with(fake: &FakeDriver, ranks: u32, options: Options) -> World {
+fn world_with(fake: &FakeDriver, ranks: u32, options: WorldOptions) -> World {
     provide();
     let world = internals::cuda_shared(fake.driver(), 0, ranks, options);
     let world = world.unwrap_or_else(|error| panic!("{error}"));
@@ -65,7 +65,7 @@ fn results_are_exact_and_each_call_is_one_cooperative_launch() {
 }
 
 /// Kernels and windows of a ring of two ranks.
-fn ring(world: &World) -> (Vec<Kernel>, Vec<Window>) {
+fn ring(world: &World) -> (Vec<LoadedKernel>, Vec<Window>) {
     let communicators = world.communicators().unwrap();
     let ring = named("ring_all_reduce");
     let kernels = communicators.iter().map(|c| c.load(&ring, DType::F32, RedOp::Sum).unwrap()).collect();
@@ -170,7 +170,7 @@ fn more_ranks_than_fit_are_refused() {
 
 /// A call of 4 ranks, of which one leaves at once.
 fn call_without(fake: &FakeDriver, rank: u32, patience: Duration) -> (Session, PreparedCall) {
-    let world = world_with(fake, 4, Options { patience: Some(patience), ..options() });
+    let world = world_with(fake, 4, WorldOptions { patience: Some(patience), ..options() });
     let session = world.session().unwrap();
     let collective = named("two_shot_all_reduce");
     let message = TestMessage::new(&collective.program(4).unwrap(), 100, DType::F32);

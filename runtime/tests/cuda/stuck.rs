@@ -8,11 +8,11 @@ use quadrille_compiler::program::ids::Rank;
 use quadrille_runtime::Call;
 use quadrille_runtime::Cause;
 use quadrille_runtime::Error;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::internals;
 use quadrille_runtime::internals::symbol;
 use quadrille_runtime::{Communicator, Window};
-use quadrille_runtime::{LEAVING, Options, World};
+use quadrille_runtime::{LEAVING, World, WorldOptions};
 use quadrille_testing::FakeDriver;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ const BOUND: Duration = Duration::from_secs(5);
 struct Calls {
     world: World,
     communicators: Vec<Communicator>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<LoadedKernel>,
     windows: Vec<Window>,
 }
 
@@ -34,7 +34,7 @@ impl Calls {
     fn new(fake: &FakeDriver) -> Calls {
         provide();
         let patience = Some(Duration::from_micros(400));
-        let options = Options { patience, leaving: SHORT, ..options() };
+        let options = WorldOptions { patience, leaving: SHORT, ..options() };
         let world = internals::cuda(fake.driver(), &[0, 1], options).unwrap();
         world.keep_kernels(cache());
         let communicators = world.communicators().unwrap();

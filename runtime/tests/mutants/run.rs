@@ -13,12 +13,12 @@ use quadrille_compiler::schedule::domain::Domain;
 use quadrille_runtime::Call;
 use quadrille_runtime::Cause;
 use quadrille_runtime::Error;
-use quadrille_runtime::Kernel;
+use quadrille_runtime::LoadedKernel;
 use quadrille_runtime::Session;
 use quadrille_runtime::Window;
 use quadrille_runtime::internals::Unproved;
 use quadrille_runtime::units;
-use quadrille_runtime::{Options, World};
+use quadrille_runtime::{World, WorldOptions};
 use quadrille_testing::among_kernels::{self, ChainLink};
 use quadrille_testing::{Pattern, TestMessage};
 use quadrille_vgpu::{Fault, ModelCheck, Policy};
@@ -183,9 +183,9 @@ impl Program {
     }
 
     /// Kernels of another text on a world of one interleaving.
-    fn load(&self, text: &str, seed: u64, policy: Policy) -> Result<(Session, Vec<Kernel>), Error> {
+    fn load(&self, text: &str, seed: u64, policy: Policy) -> Result<(Session, Vec<LoadedKernel>), Error> {
         provide();
-        let options = Options {
+        let options = WorldOptions {
             seed: Some(seed),
             check: Some(ModelCheck::default()),
             policy,
@@ -193,7 +193,7 @@ impl Program {
             // The second of the three calls wraps.
             counted: u64::MAX - 1,
             instruction_limit: Some(LIMIT),
-            ..Options::default()
+            ..WorldOptions::default()
         };
         let world = World::virtual_gpus_with(self.shape.ranks, options).unwrap();
         world.keep_kernels(cache());

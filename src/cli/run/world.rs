@@ -4,7 +4,7 @@ use super::explore::Exploration;
 use super::{RunOptions, WorldOption};
 use crate::cli::ranks::{self, NotAdmitted, WorldSize};
 use quadrille_compiler::collective::Collective;
-use quadrille_runtime::{Error, ModelCheck, Options as WorldOptions, World, gpus};
+use quadrille_runtime::{Error, ModelCheck, World, WorldOptions, gpus};
 
 /// A world that was chosen.
 pub(super) struct Chosen {

@@ -6,7 +6,7 @@ mod order;
 
 use crate::{Case, Judge};
 use libtest_mimic::Failed;
-use quadrille::runtime::{Call, ModelCheck, Options, Window, nvrtc};
+use quadrille::runtime::{Call, ModelCheck, Window, WorldOptions, nvrtc};
 use quadrille::{Collective, Communicator, DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_testing::{Pattern, TestMessage};
@@ -104,12 +104,12 @@ fn collective(text: &str, schedule: &str) -> Result<Collective, Failed> {
 
 /// A world of one interleaving under the memory model, whose counters soon wrap.
 fn checked(ranks: u32, seed: u64, widths: Widths) -> Result<World, Failed> {
-    let options = Options {
+    let options = WorldOptions {
         seed: Some(seed),
         check: Some(ModelCheck::default()),
         counted: u64::MAX - 1,
         widths,
-        ..Options::default()
+        ..WorldOptions::default()
     };
     let world = World::virtual_gpus_with(ranks, options)?;
     world.keep_kernels(nvrtc::Cache::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/kernels")));

@@ -5,7 +5,7 @@ use crate::movement;
 use crate::traffic::{self, Traffic};
 use libtest_mimic::Failed;
 use quadrille::runtime::nvrtc::{self, Arch};
-use quadrille::runtime::{Job, ModelCheck, Options, Policy};
+use quadrille::runtime::{Job, ModelCheck, Policy, WorldOptions};
 use quadrille::{Collective, DType, RedOp, World};
 use quadrille_compiler::kernel::widths::Widths;
 use quadrille_compiler::program::kind::Shape;
@@ -114,7 +114,7 @@ impl Case {
         let check = Some(ModelCheck::default());
         // Every other case looks at the clock while it waits.
         let patience = (seed % 2 == 1).then_some(Duration::from_secs(1));
-        let options = Options {
+        let options = WorldOptions {
             seed: Some(seed),
             policy,
             check,
@@ -122,7 +122,7 @@ impl Case {
             counted,
             arch,
             patience,
-            ..Options::default()
+            ..WorldOptions::default()
         };
         let world = World::virtual_gpus_with(self.call.ranks, options)?;
         world.keep_kernels(kernels());

@@ -23,7 +23,7 @@ use case::{Call, Case, SIZES};
 use files::runs;
 use libtest_mimic::{Arguments, Failed, Trial};
 use movement::MOVEMENTS;
-use quadrille::runtime::Options;
+use quadrille::runtime::WorldOptions;
 use quadrille::{Collective, DType};
 use quadrille_compiler::kernel::widths::Widths;
 use std::process::ExitCode;
@@ -142,7 +142,7 @@ fn trials(programs: &[Collective]) -> Vec<Trial> {
                 policy: case::POLICIES[number % policies],
                 widths: Widths::default(),
                 counted: u64::MAX - number as u64 % 3,
-                arch: Options::default().arch,
+                arch: WorldOptions::default().arch,
             };
             let name = format!("shipped::{}", subject.name);
             trials.push(Trial::test(name, move || shipped.run()));
@@ -163,7 +163,7 @@ fn case(all: &[Call], number: usize, policy: usize) -> Result<(), Failed> {
         policy: case::POLICIES[policy],
         widths: Widths::SMALL,
         counted: u64::MAX - number as u64 % 3,
-        arch: Options::default().arch,
+        arch: WorldOptions::default().arch,
         call,
     };
     case.run()
@@ -187,7 +187,7 @@ fn long(subject: &Subject) -> Trial {
                     policy: case::POLICIES[case[4]],
                     widths: Widths::SMALL,
                     counted: u64::MAX - seed % 3,
-                    arch: Options::default().arch,
+                    arch: WorldOptions::default().arch,
                 };
                 case.run()?;
             }

@@ -17,7 +17,7 @@ use quadrille_compiler::program::kind::{Kind, Shape};
 use quadrille_compiler::program::{Program, Trails};
 use quadrille_runtime::internals::LOCAL_COPY;
 use quadrille_runtime::{
-    Batch, Call, Communicator, Error, Job, Kernel, LoadTimes, Session, Window, count, units,
+    Batch, Call, Communicator, Error, Job, LoadTimes, LoadedKernel, Session, Window, count, units,
 };
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -29,7 +29,7 @@ const UNSET: u8 = 0xa5;
 #[derive(Clone, Debug)]
 pub struct ChainLink<'a> {
     /// The kernel of each rank.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<LoadedKernel>,
     /// The input of each rank.
     pub inputs: &'a [Vec<u8>],
 }
@@ -84,7 +84,7 @@ pub fn run_among_kernels(session: &Session, jobs: &[Job<'_>], shifts: [u64; 2]) 
 /// Those of [`run_among_kernels`].
 pub fn run_chain(session: &Session, links: &[ChainLink<'_>], shifts: [u64; 2]) -> Result<Batch, Error> {
     let all = session.communicators();
-    let copies: Vec<Kernel> =
+    let copies: Vec<LoadedKernel> =
         all.iter().map(|c| c.load(copy(), DType::U8, RedOp::Sum)).collect::<Result<_, _>>()?;
     let mut windows = Windows::default();
     let steps: Vec<ChainStep> =

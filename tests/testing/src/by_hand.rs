@@ -4,7 +4,7 @@ use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::kind::Shape;
 use quadrille_runtime::internals::{self, Unproved};
-use quadrille_runtime::{Communicator, Error, Kernel, LoadTimes};
+use quadrille_runtime::{Communicator, Error, LoadTimes, LoadedKernel};
 
 /// A kernel written by hand against the ABI (`quadrille_compiler::kernel::abi`). **Nothing of it is proved**: it may race,
 /// hang, or write anywhere. Its waits need no bound, and nobody tells it to give up.
@@ -37,7 +37,7 @@ impl HandWritten<'_> {
     /// # Errors
     /// [`Error::BlockCap`] where it has more blocks than the world admits, [`Error::Compile`] where NVRTC does not compile
     /// the text or there is none, [`Error::InFlight`] where calls run.
-    pub fn load(&self, communicator: &Communicator) -> Result<(Kernel, LoadTimes), Error> {
+    pub fn load(&self, communicator: &Communicator) -> Result<(LoadedKernel, LoadTimes), Error> {
         let HandWritten { name, text, shape, blocks, threads, dtype } = *self;
         let most = internals::options(communicator).block_cap;
         if !(1..=most).contains(&blocks) {

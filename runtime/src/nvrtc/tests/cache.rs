@@ -10,12 +10,15 @@ use tempfile::TempDir;
 use super::compile::provided;
 use super::process::{answer, answer_of, child, is_child};
 use crate::nvrtc::find::Search;
-use crate::nvrtc::{Arch, Cache, Code, CompileError, Features, Kind, Options, compile, version};
+use crate::nvrtc::{Arch, Cache, Code, CodeKind, CompileError, CompileOptions, Features, compile, version};
 
 const KERNEL: &str = "extern \"C\" __global__ void store(int *to) { *to = 42; }\n";
 
-const OPTIONS: Options<'static> =
-    Options { arch: Arch { number: 90, features: Features::Common }, kind: Kind::Ptx, name: "store.cu" };
+const OPTIONS: CompileOptions<'static> = CompileOptions {
+    arch: Arch { number: 90, features: Features::Common },
+    kind: CodeKind::Ptx,
+    name: "store.cu",
+};
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -39,8 +42,8 @@ fn the_second_time_is_a_hit_with_the_same_image() {
     let root = provided_folder();
     let cache = Cache::new(root.path().join("made/when/needed"));
     let warned = KERNEL.replace("{ ", "{ int unused; ");
-    for (source, kind) in [(KERNEL, Kind::Ptx), (KERNEL, Kind::Cubin), (&warned, Kind::Ptx)] {
-        let options = Options { kind, ..OPTIONS };
+    for (source, kind) in [(KERNEL, CodeKind::Ptx), (KERNEL, CodeKind::Cubin), (&warned, CodeKind::Ptx)] {
+        let options = CompileOptions { kind, ..OPTIONS };
         let first = cache.compile(source, &options).unwrap();
         let second = cache.compile(source, &options).unwrap();
         assert!(!first.hit && second.hit);
@@ -68,9 +71,9 @@ fn whatever_an_image_depends_on_is_another_entry() {
     cache.plant(KERNEL, &OPTIONS, Some(&format!("{} 1 1", version().unwrap())), "of another build");
     let others = [
         (format!("{KERNEL} "), OPTIONS),
-        (KERNEL.into(), Options { kind: Kind::Cubin, ..OPTIONS }),
-        (KERNEL.into(), Options { arch: "sm_90a".parse().unwrap(), ..OPTIONS }),
-        (KERNEL.into(), Options { name: "stor.cu", ..OPTIONS }),
+        (KERNEL.into(), CompileOptions { kind: CodeKind::Cubin, ..OPTIONS }),
+        (KERNEL.into(), CompileOptions { arch: "sm_90a".parse().unwrap(), ..OPTIONS }),
+        (KERNEL.into(), CompileOptions { name: "stor.cu", ..OPTIONS }),
     ];
     for (source, options) in &others {
         cache.plant(source, options, None, "another");
@@ -121,7 +124,7 @@ fn texts_that_do_not_compile_are_not_kept() {
         assert!(matches!(error, CompileError::Rejected { .. }), "{error:?}");
     }
     let arch = "sm_999".parse().unwrap();
-    let error = cache.compile(KERNEL, &Options { arch, ..OPTIONS }).unwrap_err();
+    let error = cache.compile(KERNEL, &CompileOptions { arch, ..OPTIONS }).unwrap_err();
     assert!(matches!(error, CompileError::Arch { .. }), "{error:?}");
     assert!(!cache.folder().exists());
 }

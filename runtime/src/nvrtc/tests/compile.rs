@@ -3,8 +3,8 @@
 use std::thread;
 
 use crate::nvrtc::{
-    Arch, Code, CompileError, Features, Found, Image, Kind, Options, Text, announce, compile, provide,
-    supported, version,
+    Arch, Code, CodeKind, CompileError, CompileOptions, Features, Found, Image, Text, announce, compile,
+    provide, supported, version,
 };
 
 const KERNEL: &str = "\
@@ -23,9 +23,9 @@ pub(super) fn provided() -> Found {
     provide(announce).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn build(source: &str, arch: Arch, kind: Kind) -> Result<Image, CompileError> {
+fn build(source: &str, arch: Arch, kind: CodeKind) -> Result<Image, CompileError> {
     provided();
-    compile(source, &Options { arch, kind, name: "scale.cu" })
+    compile(source, &CompileOptions { arch, kind, name: "scale.cu" })
 }
 
 fn ptx(image: &Image) -> &str {
@@ -43,7 +43,7 @@ fn is_cubin(bytes: &[u8]) -> bool {
 #[test]
 fn a_kernel_compiles_to_ptx_and_cubin() {
     for name in ["sm_80", "sm_90", "sm_90a", "sm_100"] {
-        let image = build(KERNEL, arch(name), Kind::Ptx).unwrap();
+        let image = build(KERNEL, arch(name), CodeKind::Ptx).unwrap();
         let text = ptx(&image);
         assert!(text.contains(&format!("\n.target {name}\n")), "{text}");
         assert!(text.contains(".visible .entry scale("), "{text}");
@@ -56,7 +56,7 @@ fn a_kernel_compiles_to_ptx_and_cubin() {
         assert_eq!(image.options, options);
         assert_eq!((image.arch, image.nvrtc, &*image.warnings), (arch(name), version().unwrap(), ""));
 
-        let image = build(KERNEL, arch(name), Kind::Cubin).unwrap();
+        let image = build(KERNEL, arch(name), CodeKind::Cubin).unwrap();
         assert!(matches!(image.code, Code::Cubin(_)) && is_cubin(image.code.bytes()));
         assert_eq!(image.options[0], format!("--gpu-architecture={name}"));
     }
@@ -71,7 +71,7 @@ fn all_supported_architectures_compile() {
         assert!(supported.contains(&arch(name)), "{supported:?}");
     }
     for &arch in supported {
-        let image = build(KERNEL, arch, Kind::Cubin).unwrap();
+        let image = build(KERNEL, arch, CodeKind::Cubin).unwrap();
         assert!(is_cubin(image.code.bytes()), "{arch}");
     }
 }
@@ -79,7 +79,7 @@ fn all_supported_architectures_compile() {
 #[test]
 fn an_unsupported_architecture_gets_the_list() {
     for name in ["sm_13", "sm_80a", "sm_999"] {
-        let text = build(KERNEL, arch(name), Kind::Ptx).unwrap_err().to_string();
+        let text = build(KERNEL, arch(name), CodeKind::Ptx).unwrap_err().to_string();
         assert!(
             text.starts_with(&format!("NVRTC {} does not compile for {name}\n", version().unwrap())),
             "{text}"
@@ -113,7 +113,7 @@ fn architectures_are_parsed() {
 #[test]
 fn a_wrong_text_gives_the_log_with_its_lines() {
     let source = KERNEL.replace("data[i] *= factor", "data[i] *= facto");
-    let error = build(&source, arch("sm_90"), Kind::Ptx).unwrap_err();
+    let error = build(&source, arch("sm_90"), CodeKind::Ptx).unwrap_err();
     let CompileError::Rejected { log, .. } = &error else { panic!("{error:?}") };
     assert!(log.contains("scale.cu(3): error: identifier \"facto\" is undefined"), "{log}");
     assert!(
@@ -125,7 +125,7 @@ fn a_wrong_text_gives_the_log_with_its_lines() {
 #[test]
 fn warnings_come_with_the_image() {
     let source = KERNEL.replace("    if (i < count)", "    int unused;\n    if (i < count)");
-    let image = build(&source, arch("sm_90"), Kind::Ptx).unwrap();
+    let image = build(&source, arch("sm_90"), CodeKind::Ptx).unwrap();
     assert!(
         image.warnings.contains("scale.cu(3): warning #177-D: variable \"unused\""),
         "{}",
@@ -136,9 +136,9 @@ fn warnings_come_with_the_image() {
 
 #[test]
 fn zero_bytes_are_refused() {
-    let error = build("// a\0b", arch("sm_90"), Kind::Ptx).unwrap_err();
+    let error = build("// a\0b", arch("sm_90"), CodeKind::Ptx).unwrap_err();
     assert!(matches!(error, CompileError::ZeroByte { text: Text::Source, position: 4 }), "{error:?}");
-    let options = Options { arch: arch("sm_90"), kind: Kind::Ptx, name: "a\0" };
+    let options = CompileOptions { arch: arch("sm_90"), kind: CodeKind::Ptx, name: "a\0" };
     let error = compile(KERNEL, &options).unwrap_err();
     assert!(matches!(error, CompileError::ZeroByte { text: Text::Name, position: 1 }), "{error:?}");
 }
@@ -147,16 +147,16 @@ fn zero_bytes_are_refused() {
 fn empty_text_and_odd_names_compile() {
     provided();
     for name in ["", "two words \"quoted\".cu", "line\nbreak.cu", "größe.cu"] {
-        compile("", &Options { arch: arch("sm_90"), kind: Kind::Ptx, name }).unwrap();
+        compile("", &CompileOptions { arch: arch("sm_90"), kind: CodeKind::Ptx, name }).unwrap();
     }
 }
 
 #[test]
 fn threads_compile_at_the_same_time() {
-    let one = build(KERNEL, arch("sm_90"), Kind::Cubin).unwrap();
+    let one = build(KERNEL, arch("sm_90"), CodeKind::Cubin).unwrap();
     thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..4).map(|_| scope.spawn(|| build(KERNEL, arch("sm_90"), Kind::Cubin))).collect();
+            (0..4).map(|_| scope.spawn(|| build(KERNEL, arch("sm_90"), CodeKind::Cubin))).collect();
         for thread in threads {
             assert_eq!(thread.join().unwrap().unwrap(), one);
         }

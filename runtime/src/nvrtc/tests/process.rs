@@ -11,7 +11,7 @@ use super::find::python;
 use super::provide::entries;
 use crate::nvrtc::find::{Search, Version};
 use crate::nvrtc::load::once;
-use crate::nvrtc::{Kind, Options, announce, compile, find, provide, version};
+use crate::nvrtc::{CodeKind, CompileOptions, announce, compile, find, provide, version};
 
 /// Set where a test is to act as the child.
 const CHILD: &str = "QUADRILLE_TEST_CHILD";
@@ -103,7 +103,8 @@ fn processes_together_fetch_once() {
 fn the_loader_s_path_is_used() {
     if is_child() {
         let found = find().unwrap();
-        let options = Options { arch: "sm_90".parse().unwrap(), kind: Kind::Cubin, name: "empty.cu" };
+        let options =
+            CompileOptions { arch: "sm_90".parse().unwrap(), kind: CodeKind::Cubin, name: "empty.cu" };
         let image = compile("__global__ void empty() {}", &options).unwrap();
         assert_eq!(image.nvrtc, found.version);
         return answer(format_args!("{} {}", found.source, found.path.display()));

@@ -2,16 +2,16 @@
 //! version that has its instructions.
 
 use crate::driver::CudaError;
-use crate::nvrtc::{Arch, Features, Kind, Version};
+use crate::nvrtc::{Arch, CodeKind, Features, Version};
 
 /// A cubin for the GPU where NVRTC knows it and the driver is of the same major version or a later one (CUDA's minor
 /// version compatibility), else PTX for the newest architecture that NVRTC knows and the GPU still runs.
-pub(super) fn target(gpu: Arch, driver: Version, nvrtc: Version, known: &[Arch]) -> (Arch, Kind) {
+pub(super) fn target(gpu: Arch, driver: Version, nvrtc: Version, known: &[Arch]) -> (Arch, CodeKind) {
     if known.contains(&gpu) && driver.major >= nvrtc.major {
-        return (gpu, Kind::Cubin);
+        return (gpu, CodeKind::Cubin);
     }
     let common = known.iter().filter(|arch| arch.features == Features::Common && **arch <= gpu);
-    (common.max().copied().unwrap_or(gpu), Kind::Ptx)
+    (common.max().copied().unwrap_or(gpu), CodeKind::Ptx)
 }
 
 /// PTX ISA versions, major and minor.
@@ -91,12 +91,12 @@ mod tests {
     fn a_cubin_is_taken_where_the_driver_is_not_older() {
         let known = [sm(80), sm(90), Arch { number: 90, features: Features::Specific }, sm(100)];
         let of = |gpu, driver| target(sm(gpu), driver, cuda(13, 0), &known);
-        assert_eq!(of(90, cuda(13, 0)), (sm(90), Kind::Cubin));
-        assert_eq!(of(90, cuda(13, 2)), (sm(90), Kind::Cubin));
-        assert_eq!(of(90, cuda(12, 9)), (sm(90), Kind::Ptx));
+        assert_eq!(of(90, cuda(13, 0)), (sm(90), CodeKind::Cubin));
+        assert_eq!(of(90, cuda(13, 2)), (sm(90), CodeKind::Cubin));
+        assert_eq!(of(90, cuda(12, 9)), (sm(90), CodeKind::Ptx));
         // A GPU that NVRTC does not know, and one between two that it knows.
-        assert_eq!(of(120, cuda(13, 0)), (sm(100), Kind::Ptx));
-        assert_eq!(of(86, cuda(13, 0)), (sm(80), Kind::Ptx));
+        assert_eq!(of(120, cuda(13, 0)), (sm(100), CodeKind::Ptx));
+        assert_eq!(of(86, cuda(13, 0)), (sm(80), CodeKind::Ptx));
     }
 
     #[test]

@@ -5,14 +5,14 @@ use super::flights::{Flight, flight};
 use super::heap::Heap;
 use crate::communicator::FIFOS;
 use crate::driver::{
-    Context, CudaError, Device, Driver, DriverGraph, Event, Function, Module, Multicast, Pinned, Shape,
-    Stream,
+    Context, CudaError, Device, Driver, DriverGraph, Event, Function, LaunchShape, Module, MulticastObject,
+    Pinned, Stream,
 };
 use crate::error::{CallProblem, Error};
 use crate::kernel::{Binary, Loaded};
-use crate::nvrtc::{self, Arch, Code, CompileError, Kind};
+use crate::nvrtc::{self, Arch, Code, CodeKind, CompileError};
 use crate::world::Statistics;
-use crate::world::gpus::{Gpus, On, Place, Progress, Start, Trouble};
+use crate::world::gpus::{CallProgress, Gpus, On, Place, Start, Trouble};
 use cudarc::driver::sys::CUstream;
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
@@ -34,7 +34,7 @@ pub(crate) struct CudaGpus {
     /// Of each rank's own stream.
     graphs: BTreeMap<u64, Vec<DriverGraph>>,
     next_graph: u64,
-    multicasts: Vec<Multicast>,
+    multicasts: Vec<MulticastObject>,
     heap: Heap,
     /// Status records, by address: in which memory, and its first word there.
     status: BTreeMap<u64, (Arc<Pinned>, usize)>,
@@ -211,7 +211,7 @@ impl CudaGpus {
         &mut self,
         rank: usize,
         function: &Function,
-        shape: Shape,
+        shape: LaunchShape,
         params: &[u8],
         on: On,
     ) -> Result<bool, CudaError> {
@@ -268,7 +268,7 @@ impl CudaGpus {
 }
 
 impl Gpus for CudaGpus {
-    fn target(&self) -> Result<(Arch, Kind), Error> {
+    fn target(&self) -> Result<(Arch, CodeKind), Error> {
         let nvrtc = |error| Error::Compile(CompileError::Nvrtc(error));
         let version = nvrtc::version().map_err(nvrtc)?;
         let known = nvrtc::supported().map_err(nvrtc)?;
@@ -357,7 +357,7 @@ impl Gpus for CudaGpus {
         let memory: Option<Vec<_>> =
             members.iter().map(|&address| self.heap.memory(address).cloned()).collect();
         let Some(memory) = memory else { return Err(Error::NoGroup) };
-        let multicast = Multicast::new(&self.driver, &memory)?;
+        let multicast = MulticastObject::new(&self.driver, &memory)?;
         let address = multicast.address();
         self.multicasts.push(multicast);
         Ok(address)
@@ -418,7 +418,8 @@ impl Gpus for CudaGpus {
         }
         let most = function.resident(program.cuda.threads).map_err(Error::from)?;
         self.admit(number, program, most, on.group).map_err(Error::from)?;
-        let shape = Shape { blocks: blocks as u32, threads: program.cuda.threads, cooperative: self.shared };
+        let shape =
+            LaunchShape { blocks: blocks as u32, threads: program.cuda.threads, cooperative: self.shared };
         Ok(self.fly(number, function, shape, &params, on).map_err(Error::from)?)
     }
 
@@ -472,17 +473,17 @@ impl Gpus for CudaGpus {
         self.graphs.remove(&graph);
     }
 
-    fn progress(&mut self) -> Result<Progress, Trouble> {
+    fn progress(&mut self) -> Result<CallProgress, Trouble> {
         let mut elapsed: Option<Duration> = None;
         for flight in self.flights.values() {
             if flight.is_running().map_err(Error::from)? {
-                return Ok(Progress::Running);
+                return Ok(CallProgress::Running);
             }
         }
         for flight in self.flights.values_mut() {
             elapsed = elapsed.max(flight.settle().map_err(Error::from)?);
         }
-        Ok(Progress::Done(Box::new(Statistics { elapsed, ..Statistics::default() })))
+        Ok(CallProgress::Done(Box::new(Statistics { elapsed, ..Statistics::default() })))
     }
 
     fn flies(&self, group: u64, rank: Rank) -> bool {

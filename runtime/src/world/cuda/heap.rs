@@ -2,7 +2,7 @@
 //! further for the next rank, and every device of the world reaches every address.
 
 use crate::driver::api::symbol;
-use crate::driver::{Context, CudaError, Device, Driver, Mapping, Multicast, Physical, Range};
+use crate::driver::{Context, CudaError, Device, Driver, Mapping, MulticastObject, Physical, Range};
 use crate::world::gpus::Place;
 use quadrille_compiler::program::ids::Rank;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Heap {
         }
         if devices.len() > 1 && !driver.lacks(symbol::multicast_granularity) {
             // All memory may be bound to a multicast object; where there are none it makes no difference.
-            granularity = granularity.max(Multicast::granularity(driver, &devices).unwrap_or(1));
+            granularity = granularity.max(MulticastObject::granularity(driver, &devices).unwrap_or(1));
         }
         // Where ranks share a device they share its memory.
         let sharing = u64::from(ranks).div_ceil(devices.len().max(1) as u64);

@@ -3,7 +3,7 @@
 use crate::by_hand::HandWritten;
 use quadrille_compiler::program::dtype::DType;
 use quadrille_compiler::program::kind::{Kind, Shape};
-use quadrille_runtime::{Error, Kernel, LoadTimes, Session};
+use quadrille_runtime::{Error, LoadTimes, LoadedKernel, Session};
 
 const COMMON: &str = include_str!("../../../../benches/handwritten/common.cuh");
 
@@ -52,7 +52,7 @@ pub(super) fn load(
     text: &str,
     (blocks, threads): (u32, u32),
     dtype: DType,
-) -> Result<(Vec<Kernel>, LoadTimes), Error> {
+) -> Result<(Vec<LoadedKernel>, LoadTimes), Error> {
     let all = session.communicators();
     let shape = hand.shape(all.len() as u32);
     let kernel = HandWritten { name: hand.name(), text, shape, blocks, threads, dtype };

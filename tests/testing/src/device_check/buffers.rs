@@ -3,7 +3,7 @@
 use crate::{Pattern, TestMessage};
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::kind::{Kind, Shape};
-use quadrille_runtime::{Call, Error, Kernel, Session, Window};
+use quadrille_runtime::{Call, Error, LoadedKernel, Session, Window};
 
 /// Elements after which data repeat; on all ranks at once, so that sums repeat as well.
 const PERIOD: u64 = 1 << 18;
@@ -63,7 +63,7 @@ impl CheckBuffers {
     }
 
     /// A call of every rank.
-    pub(super) fn enqueue(&self, kernels: &[Kernel]) -> Result<(), Error> {
+    pub(super) fn enqueue(&self, kernels: &[LoadedKernel]) -> Result<(), Error> {
         let count = self.bytes() / self.dtype.bytes() as u64;
         for ((kernel, input), output) in kernels.iter().zip(&self.inputs).zip(&self.outputs) {
             kernel.enqueue(Call::out_of_place(input, output, count))?;

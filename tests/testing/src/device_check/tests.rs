@@ -8,7 +8,7 @@ use super::report::{Report, Verdict};
 use super::timings::{self, Contender};
 use super::{CheckContext, Scale};
 use quadrille_compiler::program::dtype::DType;
-use quadrille_runtime::{Call, Error, ModelCheck, Options, World, nvrtc};
+use quadrille_runtime::{Call, Error, ModelCheck, World, WorldOptions, nvrtc};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ fn provide() {
 /// Virtual GPUs under the memory model: one for all ranks, or one a rank.
 fn checked(shared: bool, ranks: u32, seed: u64) -> World {
     provide();
-    let options = Options { check: Some(ModelCheck::default()), seed: Some(seed), ..Options::default() };
+    let options =
+        WorldOptions { check: Some(ModelCheck::default()), seed: Some(seed), ..WorldOptions::default() };
     let world = if shared {
         World::virtual_shared_with(ranks, options)
     } else {

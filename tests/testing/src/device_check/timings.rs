@@ -11,7 +11,7 @@ use quadrille_compiler::diagnostic::Loc;
 use quadrille_compiler::options::{Given, ScheduleOptions};
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::kind::Kind;
-use quadrille_runtime::{Bandwidth, Error, Graph, Kernel, LoadTimes, Session, World};
+use quadrille_runtime::{Bandwidth, Error, Graph, LoadTimes, LoadedKernel, Session, World};
 use std::time::{Duration, Instant};
 
 const DTYPE: DType = DType::Bf16;
@@ -22,7 +22,7 @@ const ALGORITHMS: [(&str, Baseline); 2] =
 
 /// A kernel with buffers of its own, on communicators of its own.
 pub(super) struct Contender {
-    kernels: Vec<Kernel>,
+    kernels: Vec<LoadedKernel>,
     buffers: CheckBuffers,
 }
 
@@ -114,8 +114,8 @@ fn pair(
 }
 
 /// Blocks of a rank, and threads of a block.
-fn grid(kernels: &[Kernel]) -> (u32, u32) {
-    let cuda = kernels.first().map(Kernel::cuda);
+fn grid(kernels: &[LoadedKernel]) -> (u32, u32) {
+    let cuda = kernels.first().map(LoadedKernel::cuda);
     cuda.map_or((1, 32), |cuda| (cuda.grid.iter().copied().max().unwrap_or(1), cuda.threads))
 }
 
@@ -127,7 +127,7 @@ fn with_instances(collective: &Collective, instances: u32) -> Collective {
 }
 
 impl Contender {
-    pub(super) fn new(session: &Session, kernels: Vec<Kernel>, bytes: u64) -> Result<Contender, Error> {
+    pub(super) fn new(session: &Session, kernels: Vec<LoadedKernel>, bytes: u64) -> Result<Contender, Error> {
         Ok(Contender { buffers: CheckBuffers::new(session, bytes, DTYPE)?, kernels })
     }
 }
