@@ -1,4 +1,4 @@
-//! What a call is given: views of windows, or memory that only its own rank reaches.
+//! The arguments of a call: views of windows, or memory that only its own rank reaches.
 
 use crate::communicator::Window;
 use cudarc::driver::sys::CUdeviceptr;
@@ -69,7 +69,7 @@ impl<'a> Plain<'a> {
         self.bytes
     }
 
-    /// Whether it has none.
+    /// Returns true if it has none.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }

@@ -35,7 +35,7 @@ pub struct Window {
     pub(crate) range: Range<u64>,
 }
 
-/// Where a rank's memory of a window comes from.
+/// The source of a rank's memory of a window.
 #[derive(Clone, Copy)]
 enum Origin {
     New { zeroed: bool },
@@ -48,7 +48,7 @@ pub(crate) struct Memory {
     pub(crate) group: Arc<GroupHandle>,
     pub(crate) rank: Rank,
     pub(crate) index: usize,
-    /// Where the window begins among the group's windows.
+    /// The window's offset among the group's windows.
     pub(crate) offset: u64,
     pub(crate) address: u64,
 }
@@ -158,17 +158,17 @@ impl Window {
         self.range.end - self.range.start
     }
 
-    /// Whether this view has no bytes.
+    /// Returns true if this view has no bytes.
     pub fn is_empty(&self) -> bool {
         self.range.is_empty()
     }
 
-    /// Whose memory it is.
+    /// The rank whose memory it is.
     pub fn rank(&self) -> Rank {
         self.memory.rank
     }
 
-    /// Where this view begins among the communicator's windows, in bytes: equal on every rank for the same view of
+    /// The offset of this view among the communicator's windows, in bytes: equal on every rank for the same view of
     /// the same window.
     pub fn offset(&self) -> u64 {
         self.memory.offset + self.range.start

@@ -73,7 +73,7 @@ impl Driver {
         Ok(driver)
     }
 
-    /// Whether it has not a function, by its name in the library.
+    /// Returns true if it lacks a function, by its name in the library.
     pub(crate) fn lacks(&self, symbol: &'static str) -> bool {
         self.api.missing().contains(&symbol)
     }
@@ -88,7 +88,7 @@ impl Driver {
         Ok(Version { major: version / 1000, minor: version % 1000 / 10 })
     }
 
-    /// How many GPUs it sees; at least 1.
+    /// Returns the number of GPUs that it sees; at least 1.
     pub(crate) fn devices(&self) -> Result<u32, CudaError> {
         let mut count = 0;
         // SAFETY: writes one integer.

@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! Errors of the runtime, each with what to do about it.
 
 use crate::driver::CudaError;
 use crate::failure::{Cause, Failure};
@@ -12,11 +12,11 @@ use std::fmt::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What to do where there are no GPUs.
+/// Advice for machines without GPUs.
 const USE_VIRTUAL: &str =
     "\nhelp: use virtual GPUs, which need none (`--world virtual`, or `World::virtual_gpus(n)`)";
 
-/// What to do after an error that stays.
+/// Advice after an error that stays.
 const NEW_PROCESS: &str = "\nhelp: the GPUs' contexts of this process are lost, and every call of the driver fails from now on: end the \
      process and start a new one";
 
@@ -29,7 +29,7 @@ fn with_help(error: &CudaError) -> String {
     format!("{error}{help}")
 }
 
-/// What to do after a failure that has ended the communicators.
+/// Advice after a failure that has ended the communicators.
 fn after(failure: &Failure) -> &'static str {
     match &failure.cause {
         Cause::Driver { error } if error.is_sticky() => NEW_PROCESS,
@@ -70,19 +70,19 @@ pub enum Error {
         "{what} is of virtual GPUs only, and this is a world of real ones\nhelp: use `World::virtual_gpus(n)` for it"
     )]
     NotVirtual {
-        /// What was asked for.
+        /// The thing that was asked for.
         what: &'static str,
     },
     /// Calls run that memory or code must not be changed under.
     #[error("cannot {doing} while calls run\nhelp: call `World::synchronize` first")]
     InFlight {
-        /// What was to be done, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
     },
     /// Calls go into a graph, and so can neither be waited for nor be mixed with others.
     #[error("cannot {doing} while calls are captured\nhelp: do it before or after `World::capture`")]
     Capturing {
-        /// What was to be done, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
     },
     /// The collective is wrong, or not for this world.
@@ -105,7 +105,7 @@ pub enum Error {
     Ptx {
         /// The collective's name.
         program: String,
-        /// What is not supported.
+        /// The thing that is not supported.
         source: PtxError,
     },
     /// A rank's memory of a symmetric window has another size than a peer's.
@@ -116,7 +116,7 @@ pub enum Error {
         peer.0
     )]
     AllocSize {
-        /// Which allocation of the communicator, from 0.
+        /// The number of the communicator's allocation, from 0.
         index: usize,
         /// The allocating rank.
         rank: Rank,
@@ -156,7 +156,7 @@ pub enum Error {
         rank.0
     )]
     Busy {
-        /// Whose memory.
+        /// The rank whose memory it is.
         rank: Rank,
         /// The window, by order of allocation from 0.
         window: usize,
@@ -168,7 +168,7 @@ pub enum Error {
         rank.0
     )]
     Unwritten {
-        /// Whose memory.
+        /// The rank whose memory it is.
         rank: Rank,
         /// The window, by order of allocation from 0.
         window: usize,
@@ -237,7 +237,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the machine lacks something (no libnvrtc, no GPU) rather than the program or the run being wrong.
+    /// Returns true if the machine lacks something (no libnvrtc, no GPU) rather than the program or the run being wrong.
     pub fn is_missing(&self) -> bool {
         match self {
             Error::Cuda(error) => error.is_missing(),
@@ -264,15 +264,15 @@ pub enum CallProblem {
         "`{buffer}` is a window of another communicator; allocate it with the one that loaded the kernel"
     )]
     ForeignWindow {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
     },
     /// A window of another rank.
     #[error("`{buffer}` is rank {}'s memory; give each rank's call its own", peer.0)]
     PeersWindow {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
-        /// Whose memory it is.
+        /// The rank whose memory it is.
         peer: Rank,
     },
     /// Memory that peers do not map, for a kernel that reaches their buffers.
@@ -281,7 +281,7 @@ pub enum CallProblem {
          the collective a schedule through slots (`#[schedule(transport = staged)]`)"
     )]
     Unmapped {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
     },
     /// Memory of another GPU than the rank's.
@@ -289,9 +289,9 @@ pub enum CallProblem {
         "`{buffer}` is memory of GPU {device}, and not of this rank's; give each rank memory of its own GPU"
     )]
     ForeignMemory {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
-        /// Whose memory it is.
+        /// The rank whose memory it is.
         device: u32,
     },
     /// A buffer of the wrong size.
@@ -299,7 +299,7 @@ pub enum CallProblem {
         "`{buffer}` has {bytes} bytes, but {units} x {count} {dtype} are {need}; give it a slice of exactly that size"
     )]
     Size {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
         /// Bytes of the view.
         bytes: u64,
@@ -315,7 +315,7 @@ pub enum CallProblem {
     /// A count whose bytes do not fit 64 bits.
     #[error("`{buffer}` of {units} x {count} elements is larger than any memory; give it a smaller count")]
     TooLarge {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
         /// Units of the buffer.
         units: u32,
@@ -328,9 +328,9 @@ pub enum CallProblem {
         dtype.bytes()
     )]
     Misaligned {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
-        /// Where it begins among the windows.
+        /// The offset among the windows.
         offset: u64,
         /// Element type.
         dtype: DType,
@@ -342,7 +342,7 @@ pub enum CallProblem {
         ranks(missing)
     )]
     NotEverywhere {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
         /// The ranks without it.
         missing: Vec<Rank>,
@@ -352,7 +352,7 @@ pub enum CallProblem {
         "`{buffer}` is at address 0, where no memory is; give it the address of memory on the rank's GPU"
     )]
     Null {
-        /// Which buffer.
+        /// The buffer.
         buffer: Buffer,
     },
     /// Two buffers that share bytes.
@@ -430,7 +430,7 @@ pub enum InputProblem {
     /// An input that is not made of whole units of whole elements.
     #[error("the input of rank {} has {bytes} bytes, no multiple of {units} x {} ({dtype})", rank.0, dtype.bytes())]
     Uneven {
-        /// Whose input.
+        /// The rank whose input it is.
         rank: Rank,
         /// Its size.
         bytes: usize,
@@ -442,7 +442,7 @@ pub enum InputProblem {
     /// An input of another size than the others.
     #[error("the input of rank {} has {bytes} bytes, but must have {need}, as the first has", rank.0)]
     Size {
-        /// Whose input.
+        /// The rank whose input it is.
         rank: Rank,
         /// Its size in bytes.
         bytes: usize,

@@ -18,57 +18,57 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// What happened.
+    /// The cause of a failure, with its place.
     pub cause: Cause,
-    /// What each rank called at that point, where they do not all call the same; else empty.
+    /// The call of each rank at that point, if they do not all call the same; else empty.
     pub calls: Vec<(Rank, Signature)>,
 }
 
-/// What happened.
+/// The cause of a failure, with its place.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Cause {
     /// A start signal showed that a peer calls something else. Nothing of that peer has been touched.
     Mismatch {
-        /// Where the signal was met.
+        /// The place that met the signal.
         at: At,
-        /// What that rank called.
+        /// The call of that rank.
         own: Box<Signature>,
         /// The rank whose start signal it is.
         peer: Rank,
-        /// What that rank called; `None` if none of its calls has the hash that it sent.
+        /// The call of the peer; `None` if none of its calls has the hash that it sent.
         theirs: Option<Box<Signature>>,
     },
     /// A wait took longer than it may; the kernels of that rank have left. What they had not stored is not stored.
     TimedOut {
-        /// Where.
+        /// The place.
         at: At,
-        /// What did not come.
+        /// The signal or message that did not come.
         waits_for: Awaited,
         /// The count or flag that would have ended the wait, modulo 2^32.
         wanted: u32,
         /// The one that was there.
         seen: u32,
-        /// How long a wait may take.
+        /// The longest time that a wait may take.
         patience: Duration,
         /// From the waiting rank on, whom each waits for that has given up itself.
         chain: Vec<Rank>,
-        /// Whether the last of the chain has not given up, so that all wait for it: its kernel never started, or is late.
+        /// True if the last of the chain has not given up, so that all wait for it: its kernel never started, or is late.
         /// Else the chain comes back to a rank that waits.
         missing: bool,
     },
     /// The calls were aborted from outside while a thread block waited.
     Aborted {
-        /// Where.
+        /// The place.
         at: At,
-        /// What it waited for.
+        /// The signal or message that it waited for.
         waits_for: Awaited,
     },
     /// The virtual GPUs stopped without a reason given.
     Stopped,
     /// A kernel gave up for a reason that this version does not know.
     Status {
-        /// What it recorded.
+        /// The status record.
         record: StatusRecord,
     },
     /// Nothing can go on: every thread block that has not ended waits.
@@ -85,21 +85,21 @@ pub enum Cause {
         second: Access,
         /// The buffer, if it is one.
         target: Option<Target>,
-        /// What the virtual GPUs say.
+        /// The report of the virtual GPUs.
         fault: Box<Fault>,
     },
     /// The driver reports that a kernel failed, or fails itself.
     Driver {
-        /// What it says.
+        /// The driver's error.
         error: CudaError,
     },
     /// A kernel did what it must not.
     Kernel {
-        /// Where, if it was in a kernel.
+        /// The place, if it was in a kernel.
         at: Option<At>,
         /// The buffer that was accessed, if one was.
         target: Option<Target>,
-        /// What the virtual GPUs say.
+        /// The report of the virtual GPUs.
         fault: Box<Fault>,
     },
 }
@@ -107,11 +107,11 @@ pub enum Cause {
 /// A place in a call.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct At {
-    /// Whose kernel.
+    /// The rank whose kernel it is.
     pub rank: Rank,
-    /// Which thread block of it.
+    /// The thread block.
     pub block: ThreadBlock,
-    /// What it executes, in the program's terms; `None` outside the program's steps.
+    /// The statement that it executes, in the program's terms; `None` outside the program's steps.
     pub statement: Option<String>,
     /// The line of the CUDA text, from 1; `None` if unknown.
     pub line: Option<u32>,
@@ -120,7 +120,7 @@ pub struct At {
 /// An access of a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// Where.
+    /// The place.
     pub at: At,
     /// Load, store or atomic.
     pub kind: AccessKind,
@@ -129,26 +129,26 @@ pub struct Access {
 /// A thread block that waits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Wait {
-    /// Where it waits.
+    /// The place where it waits.
     pub at: At,
     /// For what.
     pub waits_for: Awaited,
 }
 
-/// What a thread block waits for.
+/// An event that a thread block waits for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[non_exhaustive]
 pub enum Awaited {
     /// A signal of a peer.
     Signal {
-        /// Which counter.
+        /// The kind of the counter.
         kind: CounterKind,
-        /// Who signals: a rank and its block.
+        /// The signaller: a rank and its block.
         from: BlockId,
     },
     /// A message or a credit of a peer.
     Fifo {
-        /// What is waited for: `message`, `credit`, .., or the lines of `LL` or `LL128`.
+        /// The name of the awaited thing: `message`, `credit`, .., or `LL` or `LL128` for their lines.
         what: &'static str,
         /// The rank at the other end.
         peer: Rank,
@@ -164,7 +164,7 @@ pub enum Awaited {
     },
     /// Memory that is no flag, by the virtual GPU's name for it.
     Memory {
-        /// Whose memory.
+        /// The rank whose memory it is.
         rank: Rank,
         /// The allocation's label.
         label: String,
@@ -178,9 +178,9 @@ pub enum Awaited {
 /// Bytes of a call's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Target {
-    /// Whose buffer.
+    /// The rank whose buffer it is.
     pub rank: Rank,
-    /// Which.
+    /// The buffer.
     pub buffer: Buffer,
     /// The element, from the buffer's begin; negative before it.
     pub element: i64,

@@ -36,7 +36,7 @@ impl GroupCalls {
 /// Between two looks at calls that run.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// How a call failed; nothing for what its status records tell.
+/// The fault that ended calls; none if their status records tell the cause.
 type Fate = Option<Fault>;
 
 impl Shared {
@@ -195,7 +195,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether the call that `rank` has queued last can go into one launch with what others have queued.
+    /// Fails if the call that `rank` has queued last cannot go into one launch with what others have queued.
     fn alike(&self, id: u64, rank: Rank) -> Result<(), Error> {
         let Some(group) = self.groups.get(&id) else { return Err(Error::NoGroup) };
         let Some((number, own)) = group.queue[rank.0 as usize].iter().enumerate().next_back() else {
@@ -276,7 +276,7 @@ impl State {
         self.groups.iter().filter(|(_, group)| group.failed.is_none()).map(batch).collect()
     }
 
-    /// Whether a kernel has given up.
+    /// Returns true if a kernel has given up.
     fn has_reports(&self) -> bool {
         let mut live = self.groups.values().filter(|group| group.failed.is_none());
         live.any(|group| group.has_report(&*self.gpus))
@@ -293,7 +293,7 @@ impl State {
     }
 }
 
-/// What keeps two ranks' calls from one launch.
+/// Returns the difference that keeps two ranks' calls from one launch.
 fn unlike((rank, own): (Rank, &Queued), (peer, call): (Rank, &Queued)) -> Option<Error> {
     let problem = if call.hash() != own.hash() {
         CallProblem::Differs { own: Box::new(own.signature()), peer, theirs: Box::new(call.signature()) }
@@ -306,7 +306,7 @@ fn unlike((rank, own): (Rank, &Queued), (peer, call): (Rank, &Queued)) -> Option
 }
 
 impl Group {
-    /// Whether a call needs memory that is not there yet.
+    /// Returns true if a call needs memory that is not there yet.
     fn lacks(&self, call: &Queued, fifos: &FifoLayout) -> bool {
         let cuda = &call.program.cuda;
         let no_fifos = cuda.staged && self.fifos.bytes < fifos.bytes();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// order of capture; the windows that the calls use stay as long as it does.
 pub struct Graph {
     shared: Arc<Shared>,
-    /// What the GPUs know it by.
+    /// The number that the GPUs know it by.
     number: u64,
     calls: Captured,
 }
@@ -59,7 +59,7 @@ struct Capture<'a> {
 }
 
 impl Capture<'_> {
-    /// What was captured, and ranks that were left out.
+    /// Returns the captured calls, and an error that names ranks that were left out.
     fn end(&mut self) -> (Result<Graph, Error>, Option<Error>) {
         self.ended = true;
         let mut state = self.shared.lock();

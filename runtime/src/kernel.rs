@@ -58,7 +58,7 @@ impl Loaded {
     }
 }
 
-/// How long loading took; zero for what had been loaded before.
+/// The time that loading took; zero for kernels that had been loaded before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LoadTimes {
     /// Evaluating, proving, lowering and emitting.
@@ -83,10 +83,10 @@ impl AddAssign for LoadTimes {
     }
 }
 
-/// What a world has loaded.
+/// The collectives and binaries that a world has loaded.
 #[derive(Default)]
 pub(crate) struct LoadCache {
-    /// What is kept beyond the world.
+    /// The cache on disk, which outlives the world.
     disk: Option<nvrtc::Cache>,
     /// Holding a collective keeps its evaluator's address from being used for another.
     collectives: Vec<(Collective, DType, RedOp, Arc<Loaded>)>,

@@ -54,7 +54,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What a rank calls: what must be equal on every rank.
+/// The part of a call that must be equal on every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Signature {
     /// The collective's name.
@@ -87,9 +87,9 @@ pub(crate) enum View {
     /// A view of a window.
     Window {
         window: usize,
-        /// Where it begins in the window.
+        /// The offset in the window.
         start: u64,
-        /// Where it begins among the windows.
+        /// The offset among the windows.
         offset: u64,
     },
     /// Memory of the rank alone.
@@ -115,7 +115,7 @@ impl View {
         }
     }
 
-    /// Where it begins in its window, if it is of this one.
+    /// Returns the view's offset in its window, if it is of this one.
     pub(crate) fn start_in(self, index: usize) -> Option<u64> {
         match self {
             View::Window { window, start, .. } if window == index => Some(start),
@@ -168,7 +168,7 @@ impl Queued {
         self.input.into_iter().chain([self.output])
     }
 
-    /// Whether it does the same as another one, on the same memory.
+    /// Returns true if it does the same as another one, on the same memory.
     pub(crate) fn equals(&self, other: &Queued) -> bool {
         Arc::ptr_eq(&self.program, &other.program)
             && (self.count, self.input, self.output) == (other.count, other.input, other.output)
@@ -196,7 +196,7 @@ impl Queued {
         }
     }
 
-    /// What the start signals carry.
+    /// Returns the hash that start signals carry.
     pub(crate) fn hash(&self) -> u32 {
         let Loaded { cuda, hash, .. } = &*self.program;
         let offsets: Vec<u64> = self.offsets().collect();

@@ -21,34 +21,34 @@ pub struct Job<'a> {
     pub dtype: DType,
     /// Reduction operator.
     pub op: RedOp,
-    /// What each rank contributes, one a rank, empty where a rank has none. The count
+    /// The input of each rank, one a rank, empty for a rank that has none. The count
     /// follows from the sizes.
     pub inputs: &'a [Vec<u8>],
 }
 
-/// What calls gave that ran back to back.
+/// The results of calls that ran back to back.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Batch {
-    /// What each rank received: by call, then by rank.
+    /// The bytes that each rank received: by call, then by rank.
     pub outputs: Vec<Vec<Vec<u8>>>,
-    /// What the calls did together.
+    /// The statistics of all calls together.
     pub statistics: Statistics,
-    /// How long loading took.
+    /// The time that loading took.
     pub load: LoadTimes,
-    /// How long the calls ran together, in wall time of this machine: on virtual GPUs nothing that a GPU would need.
+    /// The wall time of all calls on this machine: on virtual GPUs it says nothing of a real GPU.
     pub execute: Duration,
 }
 
-/// What one call gave.
+/// The result of one call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// What each rank received.
+    /// The bytes that each rank received.
     pub outputs: Vec<Vec<u8>>,
-    /// What the call did.
+    /// The statistics of the call.
     pub statistics: Statistics,
-    /// How long loading took.
+    /// The time that loading took.
     pub load: LoadTimes,
-    /// How long the call ran, in wall time of this machine: on virtual GPUs nothing that a GPU would need.
+    /// The wall time of the call on this machine: on virtual GPUs it says nothing of a real GPU.
     pub execute: Duration,
 }
 

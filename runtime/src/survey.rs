@@ -1,4 +1,4 @@
-//! What this machine's GPUs can do, asked and tried: for `quadrille doctor`.
+//! A survey of this machine's GPUs, asked and tried: for `quadrille doctor`.
 
 use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
@@ -16,7 +16,7 @@ pub struct Survey {
     pub gpus: Vec<Gpu>,
     /// Every ordered pair of different GPUs.
     pub links: Vec<PeerLink>,
-    /// Whether a multicast object for memory of all GPUs could be made; what was missing or failed where not. `None`: there
+    /// The outcome of making a multicast object for memory of all GPUs; an error says what was missing. `None`: there
     /// is one GPU, which has no use for it.
     pub multicast: Option<Result<(), String>>,
 }
@@ -29,23 +29,23 @@ pub struct Gpu {
     pub ordinal: u32,
     /// As the driver names it.
     pub name: String,
-    /// What kernels are compiled for.
+    /// The architecture that kernels are compiled for.
     pub arch: Arch,
     /// Bytes of its memory.
     pub memory: u64,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Whether it takes part in multicast objects (NVLink SHARP).
+    /// True if it takes part in multicast objects (NVLink SHARP).
     pub multicast: bool,
-    /// Whether all blocks of a launch can be made sure to be resident.
+    /// True if all blocks of a launch can be made sure to be resident.
     pub cooperative: bool,
-    /// Whether its memory can be mapped at addresses of one's choice.
+    /// True if its memory can be mapped at addresses of one's choice.
     pub virtual_memory: bool,
-    /// Whether it is a part of a GPU.
+    /// True if it is a part of a GPU.
     pub mig: bool,
 }
 
-/// How a GPU reaches another one's memory.
+/// The way in which a GPU reaches another one's memory.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct PeerLink {
@@ -53,11 +53,11 @@ pub struct PeerLink {
     pub gpu: u32,
     /// The GPU whose memory it is.
     pub peer: u32,
-    /// Whether the driver says that it can.
+    /// True if the driver says that it can.
     pub access: bool,
-    /// Whether atomics are carried out at the other end: NVLink.
+    /// True if atomics are carried out at the other end: NVLink.
     pub native_atomics: bool,
-    /// What writing there gave; an error's text where it could not be tried.
+    /// The outcome of writing there; an error's text if it could not be tried.
     pub tried: Result<Measured, String>,
 }
 

@@ -1,4 +1,4 @@
-//! When calls did what by the virtual clock, in the program's terms: steps of the schedule instead of lines.
+//! Timelines of calls by the virtual clock, in the program's terms: steps of the schedule instead of lines.
 
 use crate::kernel::Loaded;
 use quadrille_compiler::emit::StepsAt;
@@ -9,40 +9,40 @@ use std::iter::successors;
 use std::path::Path;
 use std::sync::Arc;
 
-/// When calls did what on virtual GPUs with a clock ([`crate::World::with_clock`]): a prediction, not a measurement.
+/// The times of calls on virtual GPUs with a clock ([`crate::World::with_clock`]): a prediction, not a measurement.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Timeline {
-    /// How long all calls took together.
+    /// The time that all calls took together.
     pub end: Picoseconds,
     /// Every thread block of every call; empty unless the clock keeps a timeline.
     pub blocks: Vec<BlockTimeline>,
     /// Flags that one block stored and another one saw, by index in `blocks`.
     pub messages: Vec<FlagMessage>,
-    /// What crossed each directed link over time.
+    /// The traffic of each directed link over time.
     pub links: Vec<LinkUse>,
 }
 
-/// What a thread block did when.
+/// The times of a thread block's steps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct BlockTimeline {
-    /// Whose.
+    /// The rank whose block it is.
     pub rank: Rank,
-    /// Which block.
+    /// The block.
     pub block: ThreadBlock,
     /// The number of the call among those of its rank that ran together.
     pub call: usize,
-    /// When it started.
+    /// The time when it started.
     pub start: Picoseconds,
-    /// When it ended.
+    /// The time when it ended.
     pub end: Picoseconds,
     /// Its steps, one after the other: the block is at a step from when its last warp begins it until that holds for the
     /// next one.
     pub steps: Vec<StepTimes>,
 }
 
-/// When a step of a block's schedule was carried out.
+/// The times of one step of a block's schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct StepTimes {
@@ -50,9 +50,9 @@ pub struct StepTimes {
     pub step: u32,
     /// The statement it belongs to, with its place, or what else it is.
     pub what: String,
-    /// When its last warp began.
+    /// The time when its last warp began.
     pub start: Picoseconds,
-    /// When the next step began, or its last warp ended.
+    /// The time when the next step began, or its last warp ended.
     pub end: Picoseconds,
 }
 
@@ -63,7 +63,7 @@ impl Loaded {
         successors(Some(place), around).find(|line| self.wrote(line) && self.cuda.what(line.line).is_some())
     }
 
-    /// Whether a line is of this program's text.
+    /// Returns true if a line is of this program's text.
     pub(crate) fn wrote(&self, line: &SourceLine) -> bool {
         // NVRTC puts a folder before the name that it is given.
         Path::new(&*line.file).file_name() == Some(OsStr::new(&self.file))
@@ -76,7 +76,7 @@ impl Loaded {
     }
 }
 
-/// Which iterations of its kernel's loops a block has come to.
+/// The iterations of its kernel's loops that a block has come to.
 #[derive(Default)]
 struct Loops {
     /// The step that was last.
@@ -84,7 +84,7 @@ struct Loops {
 }
 
 impl Loops {
-    /// Which of the steps at a place is the next one: the first that comes after the last step, or where there is none, as
+    /// Returns the next one of the steps at a place: the first that comes after the last step, or where there is none, as
     /// in another tile, the first one.
     fn step(&mut self, at: StepsAt) -> u32 {
         let after = self.last.and_then(|last| at.indices().find(|&step| step > last));

@@ -32,10 +32,10 @@ use std::time::Duration;
 /// bytes a rank ([`quadrille_compiler::kernel::abi::Params`]).
 pub const MOST_RANKS: u32 = (4096 - 72) / 40;
 
-/// How long a wait may take on real GPUs unless options say otherwise.
+/// The longest time that a wait may take on real GPUs unless options say otherwise.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How long kernels of real GPUs may take to leave once they are told to, unless options say otherwise.
+/// The longest time that kernels of real GPUs may take to leave once they are told to, unless options say otherwise.
 pub const LEAVING: Duration = Duration::from_secs(10);
 
 /// The largest block cap.
@@ -47,13 +47,13 @@ pub struct World {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// How virtual GPUs behave.
+/// Options of a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WorldOptions {
     /// Decides the order in which warps run; each seed is one deterministic order, on one core. Without one, ranks run
     /// on all cores at the same time.
     pub seed: Option<u64>,
-    /// How that order is drawn.
+    /// The way in which that order is drawn.
     pub policy: Policy,
     /// Runs under the PTX memory model: what a load may give, and which accesses race. One core, seed 0 unless given.
     pub check: Option<ModelCheck>,
@@ -65,11 +65,11 @@ pub struct WorldOptions {
     pub counted: u64,
     /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
     pub instruction_limit: Option<u64>,
-    /// How long one wait of a kernel may take until it gives up. `None`: on real GPUs [`PATIENCE`]; on virtual ones without
+    /// The longest time of one wait of a kernel until it gives up. `None`: on real GPUs [`PATIENCE`]; on virtual ones without
     /// bound, as those tell what waits for ever by its never changing ([`crate::Cause::Hang`]). Time on virtual GPUs is that of
     /// their clock, else 2 ns for each instruction of a warp, one after the other.
     pub patience: Option<Duration>,
-    /// How long kernels of real GPUs may take to leave once one has given up and all are told to. Those that are still there
+    /// The longest time that kernels of real GPUs may take to leave once one has given up and all are told to. Those still there
     /// are given up: the call fails, and whatever they may touch is never freed.
     pub leaving: Duration,
     /// The architecture that kernels are compiled for; virtual GPUs execute the PTX of any.
@@ -100,13 +100,13 @@ pub(crate) struct Shared {
     kind: WorldKind,
     domain: Domain,
     state: Mutex<State>,
-    /// What handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
+    /// Memory and groups that handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
     freed: Mutex<Vec<Freed>>,
     /// Shared by worlds that differ in behaviour alone.
     cache: Arc<Mutex<LoadCache>>,
 }
 
-/// What a world is made of.
+/// The GPUs that a world is made of.
 #[derive(Clone)]
 enum WorldKind {
     /// Virtual GPUs, one a rank or one for all.
@@ -127,7 +127,7 @@ pub(crate) struct State {
     pub(crate) capturing: bool,
 }
 
-/// What a handle gave up.
+/// Memory, a group or a graph that a handle gave up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Freed {
     /// One rank's memory of a window.
@@ -230,12 +230,12 @@ impl World {
         self.shared.ranks
     }
 
-    /// What programs are proved for before they run here.
+    /// Returns the domain that programs are proved for before they run here.
     pub fn domain(&self) -> Domain {
         self.shared.domain()
     }
 
-    /// How its GPUs behave. What only virtual GPUs have is not read for real ones.
+    /// Returns its options. Those that only virtual GPUs have are not read for real ones.
     pub fn options(&self) -> &WorldOptions {
         &self.shared.options
     }
@@ -256,7 +256,7 @@ impl World {
         }
     }
 
-    /// Whether its GPUs are virtual ones, whose times say nothing of real ones.
+    /// Returns true if its GPUs are virtual ones, whose times say nothing of real ones.
     pub fn is_virtual(&self) -> bool {
         matches!(self.shared.kind, WorldKind::Virtual { .. })
     }
@@ -315,7 +315,7 @@ impl Shared {
         &self.options
     }
 
-    /// How long a wait of a kernel may take.
+    /// Returns the longest time that a wait of a kernel may take.
     pub(crate) fn patience(&self) -> Option<Duration> {
         match self.kind {
             WorldKind::Virtual { .. } => self.options.patience,
@@ -323,7 +323,7 @@ impl Shared {
         }
     }
 
-    /// How long kernels may take to leave.
+    /// Returns the longest time that kernels may take to leave.
     pub(crate) fn leaving(&self) -> Duration {
         self.options.leaving
     }
@@ -425,7 +425,7 @@ impl State {
         if self.is_flying() { Err(Error::InFlight { doing }) } else { Ok(()) }
     }
 
-    /// Whether a call of any group may still run.
+    /// Returns true if a call of any group may still run.
     fn is_flying(&mut self) -> bool {
         let State { gpus, groups, .. } = self;
         groups.iter_mut().any(|(&id, group)| {

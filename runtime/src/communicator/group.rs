@@ -1,4 +1,4 @@
-//! What the communicators of a group share: memory at the same place on every rank, and the calls of each.
+//! The state that the communicators of a group share: memory at the same place on every rank, and the calls of each.
 
 use crate::error::Error;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 /// The number of started calls of a rank from which on ended ones are looked for and forgotten.
 pub const REMEMBERED: usize = 64;
 
-/// What keeps a group alive.
+/// A handle that keeps a group alive.
 pub(crate) struct GroupHandle {
     pub(crate) shared: Arc<Shared>,
     pub(crate) id: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Slot {
     pub(crate) offset: u64,
     /// The first rank that allocated it.
     pub(super) first: Rank,
-    /// Where it lies; `None` where it is empty.
+    /// The place among the addresses of a rank; `None` if the window is empty.
     pub(super) place: Option<Place>,
     /// Each rank's memory; `None` where the rank has not allocated it, or it is empty, or freed.
     pub(crate) addresses: Vec<Option<u64>>,
@@ -252,24 +252,24 @@ impl Group {
         }
     }
 
-    /// Whether a kernel of a call has given up.
+    /// Returns true if a kernel of a call has given up.
     pub(crate) fn has_report(&self, gpus: &dyn Gpus) -> bool {
         self.status.iter().any(|&address| gpus.status(address).is_some())
     }
 
-    /// Whether a call may still run.
+    /// Returns true if a call may still run.
     pub(crate) fn is_flying(&self) -> bool {
         self.flying.iter().any(|flying| !flying.is_empty())
     }
 
-    /// Whether a call of `rank` that has not ended uses its memory of a window. Peers' calls touch that memory only
+    /// Returns true if a call of `rank` that has not ended uses its memory of a window. Peers' calls touch that memory only
     /// while such a call runs.
     pub(crate) fn uses(&self, rank: Rank, window: usize) -> bool {
         let rank = rank.0 as usize;
         self.queue[rank].iter().chain(&self.flying[rank]).any(|call| call.touches(window))
     }
 
-    /// Whether a captured call of `rank` will use its memory of a window.
+    /// Returns true if a captured call of `rank` will use its memory of a window.
     pub(crate) fn keeps(&self, rank: Rank, window: usize) -> bool {
         let rank = rank.0 as usize;
         let touches = |calls: &[Queued]| calls.iter().any(|call| call.touches(window));
@@ -278,7 +278,7 @@ impl Group {
         touches(&self.captured[rank]) || touches(&self.recorded[rank]) || self.graphs.iter().any(of_graph)
     }
 
-    /// Whether calls are in graphs.
+    /// Returns true if calls are in graphs.
     fn is_captured(&self) -> bool {
         let mut calls = self.captured.iter().chain(&self.recorded);
         calls.any(|calls| !calls.is_empty()) || self.graphs.iter().any(|calls| calls.strong_count() != 0)

@@ -18,7 +18,7 @@ pub struct Device {
     pub(super) driver: Driver,
     pub(super) raw: CUdevice,
     ordinal: u32,
-    /// How its memory can be given to other processes; some containers admit no way.
+    /// The ways in which its memory can be given to other processes; some containers admit none.
     pub(super) handles: CUmemAllocationHandleType,
 }
 
@@ -73,7 +73,7 @@ impl Device {
         Ok(value.unsigned_abs())
     }
 
-    /// What kernels are compiled for.
+    /// The architecture that kernels are compiled for.
     pub(crate) fn arch(&self) -> Result<Arch, CudaError> {
         let major = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = self.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
@@ -94,12 +94,12 @@ impl Device {
         Ok(bytes as u64)
     }
 
-    /// Whether it is a part of a GPU. There is no attribute for that; the name tells (`NVIDIA H200 MIG 1g.18gb`).
+    /// Returns true if it is a part of a GPU. There is no attribute for that; the name tells (`NVIDIA H200 MIG 1g.18gb`).
     pub(crate) fn is_mig(&self) -> Result<bool, CudaError> {
         Ok(self.name()?.contains(" MIG "))
     }
 
-    /// Whether its kernels reach the peer's memory, as the driver says.
+    /// Returns true if its kernels reach the peer's memory, as the driver says.
     pub(crate) fn reaches(&self, peer: &Device) -> Result<bool, CudaError> {
         let mut can = 0;
         // SAFETY: writes one integer.
@@ -109,7 +109,7 @@ impl Device {
         Ok(can != 0)
     }
 
-    /// Whether atomics on the peer's memory are carried out there: a link that has them is NVLink.
+    /// Returns true if atomics on the peer's memory are carried out there: a link that has them is NVLink.
     pub(crate) fn has_native_atomics(&self, peer: &Device) -> Result<bool, CudaError> {
         let which = CUdevice_P2PAttribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED;
         let mut value = 0;

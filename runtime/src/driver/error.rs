@@ -1,4 +1,4 @@
-//! What can be wrong with GPUs and their driver, and what to do about it.
+//! Errors of GPUs and their driver, each with what to do about it.
 
 use super::api::symbol;
 use crate::nvrtc::{Arch, Version};
@@ -56,7 +56,7 @@ pub enum CudaError {
     NoSuchGpu {
         /// The device's ordinal.
         device: u32,
-        /// How many there are.
+        /// The number that there is.
         present: u32,
     },
     /// A device was named twice.
@@ -116,9 +116,9 @@ pub enum CudaError {
     Unsupported {
         /// The device's ordinal.
         device: u32,
-        /// What it lacks.
+        /// The feature that it lacks.
         feature: &'static str,
-        /// What to use instead.
+        /// Advice on what to use instead.
         help: &'static str,
     },
     /// Memory is used up.
@@ -133,7 +133,7 @@ pub enum CudaError {
         bytes: u64,
         /// Bytes that the driver has left.
         free: u64,
-        /// What it is for.
+        /// The driver's purpose for it.
         what: String,
     },
     /// A kernel's blocks do not all fit on a GPU at once, and so could wait for ever for those that do not run.
@@ -154,7 +154,7 @@ pub enum CudaError {
     /// A function of the driver failed.
     #[error("{doing}: {call} of the NVIDIA driver gives {code:?}")]
     Call {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
         /// The driver's function.
         call: &'static str,
@@ -164,13 +164,13 @@ pub enum CudaError {
 }
 
 impl CudaError {
-    /// Whether its text says what to do.
+    /// Returns true if its text says what to do.
     pub(crate) fn has_help(&self) -> bool {
         use CudaError::{Call, NoDriver, NoGpu, NoSuchGpu};
         !matches!(self, NoDriver | NoGpu | NoSuchGpu { .. } | Call { .. })
     }
 
-    /// Whether the driver says that the process's contexts are lost: whatever it is asked from then on, it answers with an
+    /// Returns true if the driver says that the process's contexts are lost: whatever it is asked from then on, it answers with an
     /// error, and only a new process can use its GPUs. These are the results of which the driver's reference says so, and the
     /// errors of memory and links that no retry mends.
     pub fn is_sticky(&self) -> bool {
@@ -199,7 +199,7 @@ impl CudaError {
         )
     }
 
-    /// Whether the machine lacks something, as opposed to a wrong request or a failed call.
+    /// Returns true if the machine lacks something, as opposed to a wrong request or a failed call.
     pub fn is_missing(&self) -> bool {
         !matches!(self, CudaError::Repeated { .. } | CudaError::Residency { .. } | CudaError::Call { .. })
     }

@@ -42,7 +42,7 @@ pub(crate) struct Physical {
 }
 
 impl Physical {
-    /// What sizes on the device are multiples of.
+    /// The number of bytes that sizes on the device are multiples of.
     pub(crate) fn granularity(device: &Device) -> Result<u64, CudaError> {
         let which = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_RECOMMENDED;
         let mut granularity = 0;
@@ -167,7 +167,7 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub(crate) struct MulticastObject {
     mapping: Option<Mapping>,
-    /// What is bound of each member.
+    /// The memory of each member that is bound.
     bytes: u64,
     bound: Vec<(Device, Arc<Physical>)>,
     object: Object,
@@ -197,7 +197,7 @@ fn multicast_properties(devices: &[Device], bytes: u64) -> CUmulticastObjectProp
 }
 
 impl MulticastObject {
-    /// What bytes that are bound for so many devices are multiples of.
+    /// The number of bytes that bound sizes are multiples of, for so many devices.
     pub(crate) fn granularity(driver: &Driver, devices: &[Device]) -> Result<u64, CudaError> {
         let prop = multicast_properties(devices, 1 << 21);
         let which = CUmulticastGranularity_flags::CU_MULTICAST_GRANULARITY_MINIMUM;
@@ -248,12 +248,12 @@ impl MulticastObject {
         Ok(multicast)
     }
 
-    /// What stands for all members' bytes; only `multimem` instructions may access it.
+    /// The address that stands for all members' bytes; only `multimem` instructions may access it.
     pub(crate) fn address(&self) -> u64 {
         self.mapping.as_ref().map_or(0, |mapping| mapping.address)
     }
 
-    /// Whether it binds this memory.
+    /// Returns true if it binds this memory.
     pub(crate) fn binds(&self, memory: &Arc<Physical>) -> bool {
         self.bound.iter().any(|(_, bound)| Arc::ptr_eq(bound, memory))
     }
@@ -309,12 +309,12 @@ impl Pinned {
         Ok(pinned)
     }
 
-    /// Where devices find it.
+    /// The address on the devices.
     pub(crate) fn address(&self) -> u64 {
         self.device
     }
 
-    /// What host and devices share.
+    /// The words that host and devices share.
     pub(crate) fn words(&self) -> &[AtomicU32] {
         // SAFETY: as many words were allocated and set; devices and host access them in units of words.
         unsafe { std::slice::from_raw_parts(self.host.cast::<AtomicU32>().as_ptr(), self.words) }

@@ -61,7 +61,7 @@ impl Stream {
         format!("{what} on GPU {}", self.context.device.ordinal())
     }
 
-    /// Whether it belongs to its context, and not to another device's.
+    /// Returns true if it belongs to its context, and not to another device's.
     pub(crate) fn is_of_context(&self) -> Result<bool, CudaError> {
         // The default stream is that of the current context.
         let _current = self.context.enter()?;
@@ -72,7 +72,7 @@ impl Stream {
         Ok(context == self.context.raw)
     }
 
-    /// Whether what is put on it goes into a graph instead of running.
+    /// Returns true if what is put on it goes into a graph instead of running.
     pub fn is_captured(&self) -> Result<bool, CudaError> {
         let _current = self.context.enter()?;
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
@@ -133,7 +133,7 @@ impl Stream {
         check(symbol::stream_synchronize, code, || self.doing("waiting for a stream"))
     }
 
-    /// Whether all that was put on it is done.
+    /// Returns true if all that was put on it is done.
     pub(crate) fn is_idle(&self) -> Result<bool, CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: the stream is alive.
@@ -144,7 +144,7 @@ impl Stream {
         }
     }
 
-    /// What is put on it from now on waits for the event.
+    /// Makes all work that is put on it from now on wait for the event.
     pub(crate) fn wait(&self, event: &Event) -> Result<(), CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: both are alive.
@@ -160,7 +160,7 @@ impl Stream {
         check(symbol::stream_begin_capture, code, || self.doing("beginning to capture a stream"))
     }
 
-    /// What was captured, ready to be launched.
+    /// Returns the captured work, ready to be launched.
     pub fn end_capture(&self) -> Result<DriverGraph, CudaError> {
         // Others may still be captured while this is instantiated.
         let _current = self.context.enter()?;
@@ -246,7 +246,7 @@ impl Event {
         check(symbol::event_record, code, || stream.doing("recording an event"))
     }
 
-    /// Whether that is done; also where it stands for nothing.
+    /// Returns true if that work is done, or if the event stands for none.
     pub(crate) fn is_done(&self) -> Result<bool, CudaError> {
         let _current = self.context.enter()?;
         // SAFETY: the event is alive.

@@ -62,7 +62,7 @@ pub(super) fn recorded_at(call: Option<&Queued>, record: StatusRecord) -> At {
     }
 }
 
-/// What the ranks called, in the first call of which they do not all call the same; each rank's first call has a number.
+/// Returns the signatures of the first call in which the ranks differ; each rank's first call has a number.
 fn unlike(calls: &[Vec<Queued>], first: &[u64]) -> Option<Vec<(Rank, Signature)>> {
     let ends = || calls.iter().zip(first).map(|(calls, &first)| (first, first + calls.len() as u64));
     let all = ends().map(|(first, _)| first).min()?..ends().map(|(_, end)| end).max()?;
@@ -83,7 +83,7 @@ impl Context<'_> {
         self.batches.iter().flat_map(move |batch| batch.of(rank))
     }
 
-    /// What the ranks called, in the first call of which they do not all call the same.
+    /// Returns the signatures of the first call in which the ranks differ.
     fn differing(&self) -> Vec<(Rank, Signature)> {
         let all = |batch: &GroupCalls| {
             let zeros = vec![0; batch.captured.len()];
@@ -92,7 +92,7 @@ impl Context<'_> {
         self.batches.iter().find_map(all).unwrap_or_default()
     }
 
-    /// Whose block it is: a launch may have blocks of all ranks.
+    /// Returns the rank and block of the program: a launch may have blocks of all ranks.
     fn place(&self, rank: usize, block: [u32; 3], source: Option<&SourceLine>) -> BlockId {
         let rank = Rank(rank as u32);
         let calls = || self.calls(rank).map(|call| &call.program);
@@ -209,7 +209,7 @@ impl Context<'_> {
         Awaited::Memory { rank, label: label.to_owned(), offset: near.offset }
     }
 
-    /// What polling at an offset of the counter region waits for.
+    /// Returns the event that polling at an offset of the counter region waits for.
     pub(super) fn counter(&self, offset: u64) -> Option<Awaited> {
         let (CounterPart::Flag, kind, from, _) = self.layout.describe(offset)? else { return None };
         Some(match kind {

@@ -2,56 +2,58 @@
 
 use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
 use quadrille_compiler::kernel::abi::StatusRecord;
+use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::CounterKind;
 use quadrille_vgpu::Fault;
 use std::fmt;
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
+        write!(f, "{}", self.cause)?;
+        for (i, (rank, call)) in self.calls.iter().enumerate() {
+            f.write_str(if i == 0 { "\nnote: the ranks do not all call the same" } else { "" })?;
+            write!(f, "\n  rank {} calls {call}", rank.0)?;
+        }
+        f.write_str("\nhelp: ")?;
+        self.help(f)
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Cause::Mismatch { at, own, peer, theirs } => {
                 write!(f, "the ranks call different things: rank {} calls {own}", at.rank.0)?;
                 match theirs {
                     Some(theirs) => write!(f, ", but rank {} calls {theirs}", peer.0)?,
                     None => write!(f, ", but rank {} something else", peer.0)?,
                 }
-                write!(f, "\n  found by {at}")?;
+                write!(f, "\n  found by {at}")
             }
-            Cause::Driver { error } => write!(f, "calls were running when this failed: {error}")?,
+            Cause::Driver { error } => write!(f, "calls were running when this failed: {error}"),
             Cause::Status { record } => {
                 let StatusRecord { code, rank, block, step, .. } = record;
-                write!(f, "rank {rank}, block {block}, step {step} gave up with unknown code {code}")?;
+                write!(f, "rank {rank}, block {block}, step {step} gave up with unknown code {code}")
             }
             Cause::TimedOut { at, waits_for, wanted, seen, patience, chain, missing } => {
                 write!(
                     f,
                     "{at}, gave up after {patience:?}: it waits for {waits_for} ({wanted} wanted, {seen} seen)"
                 )?;
-                if let [first, .., last] = &chain[..] {
-                    let chain: Vec<_> = chain.iter().map(|rank| format!("rank {}", rank.0)).collect();
-                    match missing {
-                        true if chain.len() == 2 => write!(f, "\n  rank {} is missing", last.0)?,
-                        true => write!(f, "\n  rank {} is missing: {}", last.0, chain.join(" waits for "))?,
-                        false => write!(
-                            f,
-                            "\n  since rank {} has given up, others wait for each other: {}",
-                            first.0,
-                            chain.join(" waits for ")
-                        )?,
-                    }
-                }
+                write_chain(f, chain, *missing)
             }
             Cause::Aborted { at, waits_for } => {
-                write!(f, "the calls were aborted; {at}, waited for {waits_for}")?;
+                write!(f, "the calls were aborted; {at}, waited for {waits_for}")
             }
-            Cause::Stopped => f.write_str("the virtual GPUs stopped before the calls had ended")?,
+            Cause::Stopped => f.write_str("the virtual GPUs stopped before the calls had ended"),
             Cause::Hang { waiting } => {
                 f.write_str("nothing can go on: every thread block that has not ended waits")?;
                 for wait in waiting.iter().take(SHOWN) {
                     write!(f, "\n  {wait}")?;
                 }
-                if let Some(more @ 1..) = waiting.len().checked_sub(SHOWN) {
-                    write!(f, "\n  and {more} more")?;
+                match waiting.len().checked_sub(SHOWN) {
+                    Some(more @ 1..) => write!(f, "\n  and {more} more"),
+                    _ => Ok(()),
                 }
             }
             Cause::Race { first, second, target, fault } => {
@@ -59,7 +61,7 @@ impl fmt::Display for Failure {
                     Some(target) => write!(f, "a race for {target}")?,
                     None => f.write_str("a race")?,
                 }
-                write!(f, "\n  {second}\n  {first}, earlier\n  {fault}")?;
+                write!(f, "\n  {second}\n  {first}, earlier\n  {fault}")
             }
             Cause::Kernel { at, target, fault } => {
                 match at {
@@ -69,14 +71,30 @@ impl fmt::Display for Failure {
                 if let Some(target) = target {
                     write!(f, "\n  {}: {target}", broken_rule(fault))?;
                 }
-                write!(f, "\n  {fault}")?;
+                write!(f, "\n  {fault}")
             }
         }
-        for (i, (rank, call)) in self.calls.iter().enumerate() {
-            f.write_str(if i == 0 { "\nnote: the ranks do not all call the same" } else { "" })?;
-            write!(f, "\n  rank {} calls {call}", rank.0)?;
+    }
+}
+
+/// Writes whom a rank that gave up waits for, if anyone that is known.
+fn write_chain(f: &mut fmt::Formatter<'_>, chain: &[Rank], missing: bool) -> fmt::Result {
+    let [first, .., last] = chain else { return Ok(()) };
+    let names: Vec<_> = chain.iter().map(|rank| format!("rank {}", rank.0)).collect();
+    let chained = names.join(" waits for ");
+    match missing {
+        true if chain.len() == 2 => write!(f, "\n  rank {} is missing", last.0),
+        true => write!(f, "\n  rank {} is missing: {chained}", last.0),
+        false => {
+            write!(f, "\n  since rank {} has given up, others wait for each other: {chained}", first.0)
         }
-        let help = match &self.cause {
+    }
+}
+
+impl Failure {
+    /// Writes what to do about it.
+    fn help(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.cause {
             Cause::Driver { error } if error.is_sticky() => {
                 "the GPUs' contexts of this process are lost with it: end the process; in a new one, run the program under \
                  compute-sanitizer, or on virtual GPUs (`--world virtual --race-check`)"
@@ -93,7 +111,7 @@ impl fmt::Display for Failure {
                 let missing = chain.last().map_or(0, |rank| rank.0);
                 return write!(
                     f,
-                    "\nhelp: enqueue the call on rank {missing}, too, or raise the patience if it comes that late; then \
+                    "enqueue the call on rank {missing}, too, or raise the patience if it comes that late; then \
                      make new communicators"
                 );
             }
@@ -105,8 +123,7 @@ impl fmt::Display for Failure {
             Cause::Hang { .. } | Cause::Kernel { .. } | Cause::Race { .. } | Cause::Stopped => {
                 "a proved collective does not do this: report it, with the program and `compile --emit schedule,cuda`"
             }
-        };
-        write!(f, "\nhelp: {help}")
+        })
     }
 }
 

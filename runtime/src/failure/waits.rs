@@ -1,4 +1,4 @@
-//! Which of several status records tells why calls failed, and whom the others wait for.
+//! The choice of the status record that tells why calls failed, and the chain of ranks that wait for each other.
 
 use super::explain::{Context, recorded_at};
 use super::{Awaited, Cause};
@@ -19,7 +19,7 @@ impl Awaited {
 }
 
 impl Context<'_> {
-    /// What the records say: a mismatch if there is one, else the wait that is nearest to the cause, else an abort.
+    /// Returns the cause in the records: a mismatch if there is one, else the wait that is nearest to the cause, else an abort.
     pub(super) fn recorded(
         &self,
         patience: Option<Duration>,

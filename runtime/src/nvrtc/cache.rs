@@ -50,9 +50,9 @@ pub struct Cache {
 /// A compiled text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiled {
-    /// What it was compiled to.
+    /// The compiled code.
     pub image: Image,
-    /// Whether it came from the cache, without NVRTC.
+    /// True if it came from the cache, without NVRTC.
     pub hit: bool,
 }
 
@@ -72,7 +72,7 @@ pub fn compile_with(
 }
 
 impl Cache {
-    /// How many bytes of entries are kept unless it is said otherwise.
+    /// Bytes of entries that are kept by default.
     pub const LIMIT: u64 = 256 << 20;
 
     /// The cache in a folder, which is created when the first kernel is stored.
@@ -180,7 +180,7 @@ impl Cache {
     }
 }
 
-/// Which build of NVRTC: its version does not tell two of them apart.
+/// Identifies a build of NVRTC: its version does not tell two of them apart.
 fn compiler(found: &Found) -> String {
     let file = fs::metadata(&found.path).ok();
     let time = file.as_ref().and_then(|file| file.modified().ok());
@@ -248,7 +248,7 @@ impl Cache {
         self.store(&key(&request, &compiler), options.kind, "", code.as_bytes()).unwrap();
     }
 
-    /// Whether there is an entry for a text; does not count as a use of it.
+    /// Returns true if there is an entry for a text; does not count as a use of it.
     pub(super) fn has(&self, source: &str, options: &CompileOptions<'_>) -> bool {
         let request = Request::new(source, options).unwrap();
         self.path(&key(&request, &compiler(&request.nvrtc.found))).exists()

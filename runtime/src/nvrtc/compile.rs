@@ -15,7 +15,7 @@ use super::load::{Nvrtc, nvrtc};
 pub struct Arch {
     /// Ten times the compute capability: 90 in `sm_90a`.
     pub number: u32,
-    /// Which instructions beside those that every later GPU has.
+    /// Instructions beside those that every later GPU has.
     pub features: Features,
 }
 
@@ -45,7 +45,7 @@ impl Arch {
         format!("{}{letter}", self.number)
     }
 
-    /// What an NVRTC that names `number` compiles for: `a` exists from sm_90 on, `f` from sm_100 and CUDA 12.9.
+    /// Returns the architectures that an NVRTC that names `number` compiles for: `a` exists from sm_90 on, `f` from sm_100 and CUDA 12.9.
     pub(super) fn variants(number: u32, nvrtc: Version) -> impl Iterator<Item = Arch> {
         let family = number >= 100 && nvrtc >= Version { major: 12, minor: 9 };
         let features = [
@@ -93,7 +93,7 @@ impl FromStr for Arch {
     }
 }
 
-/// What to compile to.
+/// The form of the code to compile to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CodeKind {
     /// PTX text, for the architecture and later ones, and for virtual GPUs.
@@ -102,12 +102,12 @@ pub enum CodeKind {
     Cubin,
 }
 
-/// How to compile.
+/// The target of a compilation.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileOptions<'a> {
     /// The architecture.
     pub arch: Arch,
-    /// What to compile to.
+    /// The form of the code to compile to.
     pub kind: CodeKind,
     /// The text's name, a file name as a rule: in the log, and in the line table of the image.
     pub name: &'a str,
@@ -182,13 +182,13 @@ pub enum CompileError {
         arch: Arch,
         /// The version of NVRTC.
         nvrtc: Version,
-        /// What it compiles for.
+        /// The architectures that it compiles for.
         supported: &'static [Arch],
     },
     /// A text has a zero byte, which would end it for NVRTC.
     #[error("{text} has a zero byte at position {position}, which CUDA C++ does not allow\nhelp: remove it")]
     ZeroByte {
-        /// Which text.
+        /// The text that is not a C string.
         text: Text,
         /// The byte's position, from 0.
         position: usize,

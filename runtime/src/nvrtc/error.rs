@@ -1,4 +1,4 @@
-//! What can be wrong with libnvrtc on a machine, and what to do about it.
+//! Errors of libnvrtc on a machine, each with what to do about it.
 
 use std::fmt;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::find::{Source, Version};
 use super::tool::ToolError;
 
-/// What to do where libnvrtc is missing and nothing may or can be fetched.
+/// Advice if libnvrtc is missing and nothing may or can be fetched.
 const BY_HAND: &str = "install it with `python3 -m pip install 'nvidia-cuda-nvrtc==13.0.*'` (NVIDIA driver older \
      than 580: `'nvidia-cuda-nvrtc-cu12==12.9.*'`), or set QUADRILLE_NVRTC to a libnvrtc.so.13 or .12 or to its \
      folder";
@@ -25,7 +25,7 @@ pub enum NvrtcError {
     Setting {
         /// The variable's value.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         absence: Absence,
     },
     /// No place has a libnvrtc.
@@ -53,7 +53,7 @@ pub enum NvrtcError {
     /// `python3`, which downloads and unpacks the wheel, failed.
     #[error("libnvrtc could not be fetched: {error}\nhelp: {}{BY_HAND}", first_aid(error))]
     Fetch {
-        /// What was run and what it said.
+        /// The command that was run and its output.
         error: ToolError,
     },
     /// The wheel that was fetched does not hold what it should.
@@ -61,9 +61,9 @@ pub enum NvrtcError {
         "libnvrtc could not be fetched: the wheel for `{requirement}` is not usable: {problem}\nhelp: {BY_HAND}"
     )]
     Wheel {
-        /// What pip was asked for.
+        /// The requirement that pip was asked for.
         requirement: String,
-        /// What is wrong with what it gave.
+        /// The problem with the wheel that it gave.
         problem: WheelProblem,
     },
     /// The cache cannot be read or written.
@@ -73,11 +73,11 @@ pub enum NvrtcError {
         path.display()
     )]
     Cache {
-        /// What was tried, as a verb.
+        /// The operation, as a verb.
         doing: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The dynamic loader refuses the library.
@@ -89,9 +89,9 @@ pub enum NvrtcError {
     Load {
         /// The library.
         path: PathBuf,
-        /// Where it was found.
+        /// The place where it was found.
         origin: Source,
-        /// What the loader said.
+        /// The loader's error.
         error: libloading::Error,
     },
     /// The library lacks a function that Quadrille calls.
@@ -103,7 +103,7 @@ pub enum NvrtcError {
     Symbol {
         /// The library.
         path: PathBuf,
-        /// Where it was found.
+        /// The place where it was found.
         origin: Source,
         /// The function.
         symbol: &'static str,
@@ -119,7 +119,7 @@ pub enum NvrtcError {
     Shadowed {
         /// The library that was found.
         path: PathBuf,
-        /// Where it was found.
+        /// The place where it was found.
         origin: Source,
         /// The library that calls would reach, if any.
         bound: Option<PathBuf>,
@@ -133,7 +133,7 @@ pub enum NvrtcError {
     Mixed {
         /// The library.
         path: PathBuf,
-        /// Where it was found.
+        /// The place where it was found.
         origin: Source,
         /// The version of the builtins.
         expected: Version,
@@ -145,7 +145,7 @@ pub enum NvrtcError {
     Query {
         /// The library.
         path: PathBuf,
-        /// Where it was found.
+        /// The place where it was found.
         origin: Source,
         /// NVRTC's function.
         call: &'static str,
@@ -154,7 +154,7 @@ pub enum NvrtcError {
     },
 }
 
-/// What is wrong with a wheel that pip gave.
+/// A problem with a wheel that pip gave.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WheelProblem {
@@ -238,7 +238,7 @@ pub enum Absence {
     /// Python has the wheel in none of the folders that it imports from.
     #[error("none of the {folders} folders that python3 imports from has the wheel")]
     NoWheel {
-        /// How many folders there are.
+        /// Returns the number of folders.
         folders: usize,
     },
     /// Python cannot be asked.

@@ -38,10 +38,10 @@ pub struct Version {
     pub minor: u32,
 }
 
-/// What is fetched where nothing else is asked for.
+/// The version that is fetched if nothing else is asked for.
 const USUAL: Version = Version { major: 13, minor: 0 };
 
-/// What is fetched for drivers before 580, which refuse what CUDA 13 makes.
+/// The version that is fetched for drivers before 580, which refuse the code of CUDA 13.
 const OF_OLD_DRIVERS: Version = Version { major: 12, minor: 9 };
 
 impl fmt::Display for Version {
@@ -90,7 +90,7 @@ pub struct Found {
     pub builtins: PathBuf,
     /// Its CUDA version.
     pub version: Version,
-    /// Where it was found.
+    /// The place where it was found.
     pub source: Source,
 }
 
@@ -131,7 +131,7 @@ pub fn cache() -> Option<PathBuf> {
     Search::from_env().cache
 }
 
-/// Whether `QUADRILLE_OFFLINE` forbids [`super::provide`] to fetch.
+/// Returns true if `QUADRILLE_OFFLINE` forbids [`super::provide`] to fetch.
 pub fn offline() -> bool {
     Search::from_env().offline
 }
@@ -153,7 +153,7 @@ pub(super) struct Search {
     pub(super) cache: Option<PathBuf>,
     /// The CUDA version of the NVIDIA driver.
     pub(super) driver: Option<Version>,
-    /// Where compiled kernels are kept, by `QUADRILLE_KERNEL_CACHE`; it need not exist.
+    /// The folder of compiled kernels, by `QUADRILLE_KERNEL_CACHE`; it need not exist.
     pub(super) kernels: Option<PathBuf>,
     /// `QUADRILLE_OFFLINE`.
     pub(super) offline: bool,
@@ -355,7 +355,7 @@ impl Search {
     }
 }
 
-/// Where the wheels of a CUDA version keep their libraries, below the folder they are installed in.
+/// Returns the folder of libraries in the wheels of a CUDA version, below the folder they are installed in.
 pub(super) fn wheel_folder(major: u32) -> PathBuf {
     if major >= 13 { format!("nvidia/cu{major}/lib").into() } else { "nvidia/cuda_nvrtc/lib".into() }
 }

@@ -30,7 +30,7 @@ const SYMBOLS: [&str; 12] = [
 #[derive(Debug)]
 pub(super) struct Nvrtc {
     pub(super) found: Found,
-    /// What it compiles for, ascending.
+    /// The architectures that it compiles for, ascending.
     pub(super) archs: Vec<Arch>,
     /// Never closed: cudarc keeps function pointers into them.
     _libraries: [Library; 2],
@@ -49,7 +49,7 @@ pub fn version() -> Result<Version, NvrtcError> {
     Ok(nvrtc()?.found.version)
 }
 
-/// What the libnvrtc of this process compiles for, ascending. It is found and loaded if it was not before.
+/// Returns the architectures that the libnvrtc of this process compiles for, ascending. It is found and loaded if it was not before.
 ///
 /// # Errors
 /// As [`version`].

@@ -23,7 +23,7 @@ const TEMPORARY: &str = ".fetching-";
 /// The size of a wheel in 10^6 bytes, about.
 const MEGABYTES: u32 = 90;
 
-/// What to ask pip for.
+/// The requirement to ask pip for.
 fn requirement(version: Version) -> String {
     let package = match version.major {
         12 => "nvidia-cuda-nvrtc-cu12",
@@ -32,7 +32,7 @@ fn requirement(version: Version) -> String {
     format!("{package}=={version}.*")
 }
 
-/// What [`provide`] is about to do, where it takes time; [`fmt::Display`] words it.
+/// A step of [`provide`] that takes time, about to begin; [`fmt::Display`] words it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
@@ -45,7 +45,7 @@ pub enum Progress {
     Downloading {
         /// The CUDA version.
         version: Version,
-        /// What pip is asked for.
+        /// The requirement that pip is asked for.
         requirement: String,
         /// The size of the download in 10^6 bytes, about.
         megabytes: u32,
@@ -61,7 +61,7 @@ pub enum Progress {
     },
     /// libnvrtc lies in the cache.
     Provided {
-        /// Where it lies.
+        /// The place where it lies.
         found: Found,
         /// The size of what stays in the cache.
         bytes: u64,

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// Lines of a failed program's standard error that an error message repeats.
 const TAIL_LINES: usize = 12;
 
-/// How often a running program is looked at.
+/// The time between two looks at a running program.
 const POLL: Duration = Duration::from_millis(5);
 
-/// How long the output of a program that has ended is waited for: a child of its own may still hold the pipe.
+/// The longest wait for the output of a program that has ended: a child of its own may still hold the pipe.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Why a program of the machine did not do its work.
@@ -31,7 +31,7 @@ pub enum ToolError {
     Start {
         /// The command line.
         command: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The program ran longer than it may and was ended.

@@ -28,13 +28,13 @@ pub(super) struct Devices {
     name: String,
     /// The oldest architecture among them.
     arch: Arch,
-    /// Whether their switch combines and multicasts.
+    /// True if their switch combines and multicasts.
     multicast: bool,
-    /// Whether their links keep lines of 128 bytes whole.
+    /// True if their links keep lines of 128 bytes whole.
     whole_lines: bool,
 }
 
-/// What kernels are written for.
+/// The oldest architecture that kernels are written for.
 const OLDEST: u32 = 80;
 
 impl World {
@@ -97,7 +97,7 @@ impl World {
     }
 }
 
-/// How many GPUs the driver of this machine sees; at least 1.
+/// Returns the number of GPUs that the driver of this machine sees; at least 1.
 ///
 /// # Errors
 /// [`CudaError::NoDriver`], [`CudaError::NoGpu`], [`CudaError::OldDriver`].

@@ -1,4 +1,4 @@
-//! What a world asks of its GPUs. Communicators, calls and failures are written against this; which GPUs they are only
+//! The interface of a world's GPUs. Communicators, calls and failures are written against this; which GPUs they are only
 //! this folder knows.
 
 use crate::error::{CallProblem, Error};
@@ -13,11 +13,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where memory lies within what each rank has of addresses: equal on every rank.
+/// The place of memory within the addresses of a rank: equal on every rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(pub(crate) u64);
 
-/// When a call that has been queued starts.
+/// The moment at which a queued call starts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Start {
     /// All together, when the world is synchronized.
@@ -28,7 +28,7 @@ pub(crate) enum Start {
     Together,
 }
 
-/// Where a call is put.
+/// The group and stream that a call is put on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct On {
     /// The number of its group.
@@ -37,7 +37,7 @@ pub(crate) struct On {
     pub(crate) stream: Option<usize>,
 }
 
-/// What has become of the calls that were launched.
+/// The state of the calls that were launched.
 #[derive(Debug)]
 pub(crate) enum CallProgress {
     /// Some run.
@@ -48,7 +48,7 @@ pub(crate) enum CallProgress {
     Stopped,
 }
 
-/// What keeps GPUs from doing something.
+/// A reason that keeps GPUs from doing something.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// A kernel did what it must not, found by virtual GPUs.
@@ -80,7 +80,7 @@ impl From<Trouble> for Error {
 
 /// The GPUs of a world. An address is good on every rank.
 pub(crate) trait Gpus: fmt::Debug + Send {
-    /// What kernels are compiled to.
+    /// Returns the architecture and form that kernels are compiled to.
     fn target(&self) -> Result<(Arch, CodeKind), Error>;
 
     /// Makes compiled code ready to be launched on every rank, and makes sure that its blocks fit.
@@ -101,7 +101,7 @@ pub(crate) trait Gpus: fmt::Debug + Send {
     /// Each rank's status record, all zero, where the host can look at it at any time.
     fn alloc_status(&mut self) -> Result<Vec<u64>, Error>;
 
-    /// What a kernel has reported there.
+    /// Returns the report of a kernel there, if one has given up.
     fn status(&self, address: u64) -> Option<StatusRecord>;
 
     /// One address for memory of all ranks. It ends with that memory.
@@ -120,7 +120,7 @@ pub(crate) trait Gpus: fmt::Debug + Send {
 
     fn start(&self) -> Start;
 
-    /// Whether a launch by rank 0 is of all ranks.
+    /// Returns true if a launch by rank 0 is of all ranks.
     fn together(&self) -> bool {
         self.start() == Start::Together
     }
@@ -130,7 +130,7 @@ pub(crate) trait Gpus: fmt::Debug + Send {
         None
     }
 
-    /// Whether a rank's calls can be put on a caller's stream, of a context that the caller knows or the driver is asked for:
+    /// Returns the problem that keeps a rank's calls from a caller's stream, of a context that the caller knows or the driver is asked for:
     /// it does not know that of a default stream.
     fn admits(&self, rank: Rank, stream: usize, context: Option<usize>)
     -> Result<Option<CallProblem>, Error>;
@@ -155,7 +155,7 @@ pub(crate) trait Gpus: fmt::Debug + Send {
     /// Goes on with what was launched: virtual GPUs run it to its end, others look at it.
     fn progress(&mut self) -> Result<CallProgress, Trouble>;
 
-    /// Whether a call of a group, launched by a rank, may still run.
+    /// Returns true if a call of a group, launched by a rank, may still run.
     fn flies(&self, group: u64, rank: Rank) -> bool;
 
     /// Forgets what it keeps of a group, of which no call runs any more.

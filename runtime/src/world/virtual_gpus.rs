@@ -18,7 +18,7 @@ use quadrille_vgpu::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What calls did. All but `elapsed` is told by virtual GPUs only.
+/// Statistics of calls. All but `elapsed` is told by virtual GPUs only.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Statistics {
@@ -32,14 +32,14 @@ pub struct Statistics {
     pub classes: Vec<(InstructionClass, ClassCount)>,
     /// Barriers and polls.
     pub waits: Waits,
-    /// When, where the GPUs have a clock.
+    /// The times of the calls, if the GPUs have a clock.
     pub timeline: Option<Timeline>,
     /// From the first call's start to the last one's end by the GPUs' own clocks, on the rank that took longest; `None` on
     /// virtual GPUs.
     pub elapsed: Option<Duration>,
 }
 
-/// What one rank's kernels did to a peer's memory. Signals and polls count as well.
+/// The accesses of one rank's kernels to a peer's memory. Signals and polls count as well.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Link {
@@ -72,15 +72,15 @@ impl Statistics {
 pub(crate) struct VirtualGpus {
     machine: Machine,
     ranks: u32,
-    /// Whether all ranks are on one GPU.
+    /// True if all ranks are on one GPU.
     shared: bool,
     arch: Arch,
     clocked: bool,
-    /// Whether waits are.
+    /// True if waits are bounded.
     bounded: bool,
     /// Launches of earlier runs.
     launches: usize,
-    /// What has been launched since, and where.
+    /// The launches since then, with their ranks.
     launched: Vec<(Rank, Arc<Loaded>)>,
 }
 

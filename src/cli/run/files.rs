@@ -95,7 +95,7 @@ pub(crate) enum FilesError {
     #[error("the input files cannot be used:{}", list(problems))]
     Inputs {
         /// Everything that is wrong; not empty.
-        problems: Vec<FileProblem>,
+        problems: Vec<RankFileProblem>,
     },
     /// Messages that the collective does not admit.
     #[error(
@@ -159,9 +159,9 @@ pub(crate) enum FilesError {
     },
 }
 
-fn list(problems: &[FileProblem]) -> String {
+fn list(problems: &[RankFileProblem]) -> String {
     let mut text = String::new();
-    for FileProblem { rank, path, why } in problems.iter().take(LISTED) {
+    for RankFileProblem { rank, path, why } in problems.iter().take(LISTED) {
         // Writing to a String does not fail.
         let _ = write!(text, "\n  {} (rank {}): {why}", path.display(), rank.0);
     }
@@ -171,7 +171,7 @@ fn list(problems: &[FileProblem]) -> String {
 
 /// A problem with one rank's input.
 #[derive(Debug)]
-pub(crate) struct FileProblem {
+pub(crate) struct RankFileProblem {
     rank: Rank,
     path: PathBuf,
     why: Why,
@@ -237,7 +237,7 @@ impl Files {
         for (rank, file) in &inputs {
             let units = units::input_units(shape, *rank);
             let (dtype, elements) = (file.info.dtype, file.info.elements());
-            let mut add = |why| problems.push(FileProblem { rank: *rank, path: file.path.clone(), why });
+            let mut add = |why| problems.push(RankFileProblem { rank: *rank, path: file.path.clone(), why });
             let &mut (first, other, count) =
                 message.get_or_insert((&file.path, dtype, elements / u64::from(units)));
             if dtype != other {
@@ -317,7 +317,7 @@ fn open(
         match TensorFile::open(path, tensor) {
             Ok(file) => files.push((rank, file)),
             Err(problem) => {
-                problems.push(FileProblem { rank, path: path.clone(), why: Why::File(problem) });
+                problems.push(RankFileProblem { rank, path: path.clone(), why: Why::File(problem) });
             }
         }
     }

@@ -35,7 +35,7 @@ fn ptx(image: &Image) -> &str {
     }
 }
 
-/// Whether a cubin's ELF header is NVIDIA's: e_machine is EM_CUDA, 190.
+/// Returns true if a cubin's ELF header is NVIDIA's: e_machine is EM_CUDA, 190.
 fn is_cubin(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF") && bytes.get(18..20) == Some(&[190, 0][..])
 }

@@ -1,4 +1,4 @@
-//! What can only be seen in a process of its own: each test runs itself again, in another environment.
+//! Tests that need a process of their own: each runs itself again, in another environment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(super) fn child(test: &str) -> Command {
     command
 }
 
-/// What the child printed; it must have run its one test well.
+/// Returns the output of the child, which must have passed its one test.
 fn output(child: Child) -> String {
     let output = child.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -39,7 +39,7 @@ fn output(child: Child) -> String {
     text.into_owned()
 }
 
-/// What the child answered by [`answer`].
+/// Returns the answer that the child gave by [`answer`].
 pub(super) fn answer_of(mut command: Command) -> String {
     let text = output(command.spawn().unwrap());
     let (_, rest) = text.split_once("<<<").unwrap();

@@ -22,7 +22,7 @@ fn provide(search: &Search) -> (Result<Found, NvrtcError>, Vec<Progress>) {
     (result, all)
 }
 
-/// What is in a cache, in order.
+/// Returns the entries of a cache, in order.
 pub(super) fn entries(cache: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(cache) else { return Vec::new() };
     let mut names: Vec<String> =

@@ -1,4 +1,4 @@
-//! What kernels are compiled to for a GPU and its driver: a cubin where the driver takes it, else PTX that says the oldest
+//! The form that kernels are compiled to for a GPU and its driver: a cubin where the driver takes it, else PTX that says the oldest
 //! version that has its instructions.
 
 use crate::driver::CudaError;
@@ -17,7 +17,7 @@ pub(super) fn target(gpu: Arch, driver: Version, nvrtc: Version, known: &[Arch])
 /// PTX ISA versions, major and minor.
 type Isa = (u32, u32);
 
-/// What a driver for a CUDA version takes at most ("PTX ISA", release history).
+/// Returns the newest PTX version that a driver for a CUDA version takes ("PTX ISA", release history).
 fn newest(driver: Version) -> Isa {
     match (driver.major, driver.minor) {
         (..12, minor) => (7, minor.min(8)),

@@ -1,4 +1,4 @@
-//! What is in flight: the calls of each rank and group, told by two events.
+//! Calls in flight: those of each rank and group, told by two events.
 
 use crate::driver::{Context, CudaError, Event, Stream};
 use std::collections::BTreeMap;
@@ -13,9 +13,9 @@ pub(super) struct Flight {
     start: Event,
     /// Behind the last call.
     end: Event,
-    /// Whether that may still be to come.
+    /// True if that may still be to come.
     running: bool,
-    /// Whether the last call is on the rank's own stream.
+    /// True if the last call is on the rank's own stream.
     own: bool,
     /// Blocks of the largest call since all had ended.
     pub(super) blocks: u64,
@@ -37,7 +37,7 @@ pub(super) fn flight<'a>(
 }
 
 impl Flight {
-    /// Whether a call may run. The device may know more than has been asked of it.
+    /// Returns true if a call may run. The device may know more than has been asked of it.
     pub(super) fn is_running(&self) -> Result<bool, CudaError> {
         Ok(self.running && !self.end.is_done()?)
     }

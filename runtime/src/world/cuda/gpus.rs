@@ -46,9 +46,9 @@ pub(crate) struct CudaGpus {
     contexts: Vec<Arc<Context>>,
     shared: bool,
     arch: Arch,
-    /// What is loaded on them, in contexts of its own.
+    /// The modules that are loaded, each in a context of its own.
     functions: Vec<Arc<[Function]>>,
-    /// How long kernels may take to leave.
+    /// The longest time that kernels may take to leave.
     leaving: Duration,
     /// A kernel may run that has not left, and that no flight knows.
     stuck: bool,
@@ -61,11 +61,11 @@ const TEST_BYTES: u64 = 4096;
 /// Bytes of the copies that a link's bandwidth is measured by.
 const LARGE: u64 = 64 << 20;
 
-/// What copies from one GPU to another one's memory gave.
+/// The measured copies from one GPU to another one's memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Measured {
-    /// Whether the bytes were there.
+    /// True if the bytes were there.
     pub arrived: bool,
     /// Of copies of 64 MiB, in GB/s (10^9 bytes).
     pub bandwidth: f64,
@@ -141,7 +141,7 @@ impl CudaGpus {
         self.multicast(memory, TEST_BYTES, "a test of multicast").map(drop)
     }
 
-    /// Whether what a rank's device writes to a peer's memory is there.
+    /// Returns true if what a rank's device writes to a peer's memory is there.
     fn arrives(
         &self,
         (device, own): (usize, u64),
@@ -256,7 +256,7 @@ impl CudaGpus {
         self.stuck |= !ended_within(self.leaving, runs);
     }
 
-    /// Whether a call may run.
+    /// Returns true if a call may run.
     fn is_flying(&self) -> bool {
         self.flights.values().any(|flight| flight.is_running().unwrap_or(false))
     }
@@ -502,7 +502,7 @@ impl Gpus for CudaGpus {
     }
 }
 
-/// Whether something stops running within so long.
+/// Returns true if something stops running within so long.
 fn ended_within(time: Duration, runs: impl Fn() -> bool) -> bool {
     let begun = Instant::now();
     while runs() {

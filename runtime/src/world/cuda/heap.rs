@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct Heap {
-    /// What begins at an address.
+    /// The memory that begins at an address.
     mapped: BTreeMap<u64, Mapping>,
     places: FreePlaces,
     devices: Vec<Device>,
@@ -87,7 +87,7 @@ impl Heap {
         self.mapped.get(&address)?.memory()
     }
 
-    /// Whose part an address lies in.
+    /// Returns the rank in whose part an address lies.
     pub(super) fn rank(&self, address: u64) -> Option<usize> {
         Some((address.checked_sub(self.range.base())? / self.stride) as usize)
     }

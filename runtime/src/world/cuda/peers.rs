@@ -1,4 +1,4 @@
-//! Which devices reach each other, and what their links can do.
+//! Access between devices, and the abilities of their links.
 
 use crate::driver::api::symbol;
 use crate::driver::{CudaError, Device, Driver};
