@@ -19,7 +19,7 @@ use crate::schedule::domain::{Domain, LARGEST_BLOCK_CAP, LARGEST_WORLD};
 use crate::values::Contents;
 use crate::values::scale;
 use crate::verified::Verified;
-use crate::verify;
+use crate::verify::{self, SettingFindings};
 use std::fmt;
 use std::sync::Arc;
 
@@ -308,18 +308,19 @@ impl Collective {
     }
 
     /// Proves the program by stage 1 for every size of `sizes` with every combination of the parameters' values. Returns
-    /// one finding for each check and statement, shown for the largest failing size with the others named.
+    /// one finding for each check and statement, shown for the largest failing size with the others named. Skips
+    /// combinations that the program's own `assert!`s exclude (see [`verify::without_excluded`]).
     pub fn check(&self, sizes: &[u32]) -> Result<(), Diagnostics> {
-        let mut failures = Vec::new();
+        let mut settings = Vec::new();
         for &ranks in sizes {
             for params in self.combinations() {
-                let setting = ProgramSetting { ranks, root: self.root, params };
-                if let Err(list) = self.evaluated(&setting) {
-                    failures.push((ranks, list));
-                }
+                let setting = ProgramSetting { ranks, root: self.root, params: params.clone() };
+                let list = self.evaluated(&setting).err().unwrap_or_default();
+                settings.push(SettingFindings { ranks, params, list });
             }
         }
-        let list = verify::merge_sizes(failures);
+        let wrong = verify::without_excluded(settings).into_iter().filter(|setting| !setting.list.is_empty());
+        let list = verify::merge_sizes(wrong.map(|setting| (setting.ranks, setting.list)).collect());
         if list.is_empty() {
             return Ok(());
         }

@@ -45,6 +45,45 @@ fn findings_name_the_values() {
     assert_eq!(findings(&text, 4)[0].1.lines().nth(1), Some("  with RANKS = 4, k = 9"));
 }
 
+/// A combination that the program excludes is skipped where its world size and values are admitted in others.
+#[test]
+fn excluded_combinations_are_skipped() {
+    let text = with(
+        "k = [2, 3]",
+        "",
+        "assert!(RANKS % k == 0, \"{k} does not divide {RANKS}\");\noutput[..][0] = reduce(input[..][0]);",
+    );
+    let collective = one(&text).unwrap();
+    collective.check(&[4, 6]).unwrap();
+    let wrong = |sizes: &[u32]| collective.check(sizes).unwrap_err().list[0].plain();
+    assert!(wrong(&[2, 4]).starts_with("3 does not divide 4 [requirement]"), "a value that nothing admits");
+    assert!(wrong(&[5, 6]).starts_with("3 does not divide 5 [requirement]"), "a size that nothing admits");
+    // Only an `assert!` excludes.
+    let text =
+        with("k = [2, 3]", "", "let there = 6 / (RANKS - 2 * k);\noutput[..][0] = reduce(input[..][0]);");
+    let finding = one(&text).unwrap().check(&[4, 6, 7]).unwrap_err().list[0].plain();
+    assert!(finding.contains("[arithmetic]\n  with RANKS = 6, k = 3 (also 4 with k = 2)\n"), "{finding}");
+}
+
+/// A finding names the other failing settings with their parameters.
+#[test]
+fn other_settings_are_named() {
+    let text =
+        with("k = [0, 1, 2]", "", "output[..][0] = reduce(input[..k][0]);\noutput[0][0] += input[3][0];");
+    let list = one(&text).unwrap().check(&[4, 5, 6]).unwrap_err().list;
+    let lines: Vec<_> =
+        list.iter().map(|finding| finding.plain().lines().nth(1).unwrap().to_owned()).collect();
+    assert_eq!(
+        lines,
+        [
+            "  with RANKS = 6, k = 0 (also 4, 5 with k = 0)",
+            "  with RANKS = 6, k = 2 (also 4 to 6 with k = 1; 4, 5 with k = 2); 4 more chunks likewise",
+            "  with RANKS = 6, k = 2 (also 4 to 6 with k = 1; 4, 5 with k = 2)",
+        ],
+        "{list:?}"
+    );
+}
+
 /// A variable may have a parameter's name, as it may have another variable's.
 #[test]
 fn variables_shadow() {

@@ -13,7 +13,7 @@ use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
 use quadrille_compiler::lower::Savings;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::schedule::Totals;
-use quadrille_compiler::verify;
+use quadrille_compiler::verify::{self, SettingFindings};
 use std::time::Instant;
 
 /// The arguments of `check`.
@@ -106,10 +106,10 @@ pub(crate) fn check(check: &CheckArgs, out: &mut Output) -> Result<(), CommandFa
     if table {
         out.line(text::head(&collective));
     }
-    let mut failures = Vec::new();
+    let mut found = Vec::new();
     let mut said = Vec::new();
     for (ranks, collective) in settings {
-        let size = judge(check, &collective, ranks, &schedules, &mut failures);
+        let size = judge(check, &collective, ranks, &schedules, &mut found);
         out.line(if table { text::row(&size) } else { text::whole(&size) });
         said.push(json::size(&size));
     }
@@ -117,7 +117,11 @@ pub(crate) fn check(check: &CheckArgs, out: &mut Output) -> Result<(), CommandFa
     out.field("kind", collective.kind.name());
     out.field("file", &*collective.source.path);
     out.field("sizes", said);
-    let list = verify::merge_sizes(failures);
+    let wrong: Vec<_> = match check.all_ranks {
+        true => found.into_iter().filter(|setting| !setting.excluded()).collect(),
+        false => verify::without_excluded(found),
+    };
+    let list = verify::merge_sizes(wrong.into_iter().map(|setting| (setting.ranks, setting.list)).collect());
     if list.is_empty() { Ok(()) } else { Err(Diagnostics { list, source: Some(collective.source) }.into()) }
 }
 
@@ -134,27 +138,36 @@ fn judge(
     collective: &Collective,
     ranks: u32,
     schedules: &[usize],
-    failures: &mut Vec<(u32, Vec<Diagnostic>)>,
+    found: &mut Vec<SettingFindings>,
 ) -> CheckedSize {
-    let params = collective.params.iter().map(|param| (param.name.clone(), param.value)).collect();
+    let values: Vec<i64> = collective.params.iter().map(|param| param.value).collect();
+    let mut find = |list| found.push(SettingFindings { ranks, params: values.clone(), list });
+    let params: Vec<_> = collective.params.iter().map(|param| (param.name.clone(), param.value)).collect();
     // What is sent and in which order is combined may depend on the schedule: reported is the first in question.
     let first = schedules.first().map_or(collective.clone(), |&index| collective.with_schedule(index));
     let verdict = match first.report(ranks) {
-        Ok(report) => SizeVerdict::Right(Box::new(Proved {
-            report,
-            schedules: schedules.iter().map(|&index| prove(collective, ranks, index, failures)).collect(),
-            in_place: called(collective, ranks, true),
-            out_of_place: called(collective, ranks, false),
-        })),
-        Err(Diagnostics { list, .. })
-            if check.all_ranks && list.iter().all(|finding| finding.check == Check::Requirement) =>
-        {
-            let why = list.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
-            SizeVerdict::NotAdmitted { why }
+        Ok(report) => {
+            find(Vec::new());
+            SizeVerdict::Right(Box::new(Proved {
+                report,
+                schedules: schedules
+                    .iter()
+                    .map(|&index| prove(collective, ranks, index, &mut find))
+                    .collect(),
+                in_place: called(collective, ranks, true),
+                out_of_place: called(collective, ranks, false),
+            }))
         }
         Err(Diagnostics { list, .. }) => {
-            failures.push((ranks, list));
-            SizeVerdict::Wrong
+            let excluded = list.iter().all(|finding| finding.excludes);
+            let why = list.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ");
+            find(list);
+            // Without parameters a listed size that the program excludes is an error.
+            if excluded && (check.all_ranks || !params.is_empty()) {
+                SizeVerdict::NotAdmitted { why }
+            } else {
+                SizeVerdict::Wrong
+            }
         }
     };
     CheckedSize { ranks, root: collective.root, params, verdict }
@@ -165,7 +178,7 @@ fn prove(
     collective: &Collective,
     ranks: u32,
     index: usize,
-    failures: &mut Vec<(u32, Vec<Diagnostic>)>,
+    find: &mut impl FnMut(Vec<Diagnostic>),
 ) -> CheckedSchedule {
     let began = Instant::now();
     let outcome = match collective.with_schedule(index).verified(&collective.domain(ranks)) {
@@ -179,7 +192,7 @@ fn prove(
         Err(Diagnostics { list, .. }) => match waits(&list) {
             Some(why) => ScheduleVerdict::Waits { why },
             None => {
-                failures.push((ranks, list));
+                find(list);
                 ScheduleVerdict::Wrong
             }
         },

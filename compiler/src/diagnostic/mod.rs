@@ -149,6 +149,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// The remedy, only where it follows from the facts.
     pub help: Option<String>,
+    /// True for a failed `assert!`: the program itself excludes the setting.
+    pub excludes: bool,
 }
 
 /// The point of a program's run at which a problem showed.
@@ -160,6 +162,8 @@ pub struct DiagnosticContext {
     pub params: String,
     /// Other failing world sizes, ascending.
     pub also: Vec<u32>,
+    /// Other failing settings of a collective with parameters, as `2, 4 with k = 3`; empty where it has none.
+    pub also_with: String,
     /// The values of the loop variables, as `c = 0, hop = 1`; empty outside loops.
     pub iteration: String,
     /// The number of further cases, as `55 more chunks likewise`; empty if there are none.
@@ -176,6 +180,7 @@ impl Diagnostic {
             context: None,
             notes: Vec::new(),
             help: None,
+            excludes: false,
         }
     }
 
@@ -229,7 +234,9 @@ impl fmt::Display for DiagnosticContext {
         if !self.params.is_empty() {
             write!(f, ", {}", self.params)?;
         }
-        if !self.also.is_empty() {
+        if !self.also_with.is_empty() {
+            write!(f, " (also {})", self.also_with)?;
+        } else if !self.also.is_empty() {
             write!(f, " (also {})", words::runs(&self.also).join(", "))?;
         }
         if !self.iteration.is_empty() {

@@ -43,6 +43,7 @@ impl Evaluator<'_> {
         if !values.is_empty() {
             stop.0.notes.insert(0, format!("here {values}"));
         }
+        stop.0.excludes = true;
         stop
     }
 

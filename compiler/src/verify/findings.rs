@@ -99,12 +99,72 @@ pub fn merge_sizes(failures: Vec<(u32, Vec<Diagnostic>)>) -> Vec<Diagnostic> {
         let (_, mut shown) = sizes.pop()?;
         if let Some(context) = &mut shown.context {
             let shown = context.ranks;
+            if !context.params.is_empty() {
+                context.also_with = with_params(&sizes);
+            }
             context.also = sizes.into_iter().map(|(size, _)| size).filter(|&size| size != shown).collect();
             context.also.dedup();
         }
         Some(shown)
     };
     merged.into_values().filter_map(largest).collect()
+}
+
+/// Names settings of a collective with parameters: the world sizes of each value, as `2, 4 with k = 3; 8 with k = 4`.
+fn with_params(settings: &[(u32, Diagnostic)]) -> String {
+    let mut by_params: Vec<(&str, Vec<u32>)> = Vec::new();
+    for (size, finding) in settings {
+        let params = finding.context.as_ref().map_or("", |context| &context.params);
+        match by_params.iter_mut().find(|(known, _)| *known == params) {
+            Some((_, sizes)) => sizes.push(*size),
+            None => by_params.push((params, vec![*size])),
+        }
+    }
+    let texts = by_params.into_iter().map(|(params, mut sizes)| {
+        sizes.dedup();
+        format!("{} with {params}", words::runs(&sizes).join(", "))
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+/// What stage 1 found in one setting of a collective.
+#[derive(Clone, Debug)]
+pub struct SettingFindings {
+    /// The world size.
+    pub ranks: u32,
+    /// The values of the parameters.
+    pub params: Vec<i64>,
+    /// The findings; empty where the program is right.
+    pub list: Vec<Diagnostic>,
+}
+
+impl SettingFindings {
+    /// Returns true if an `assert!` of the program excludes the setting.
+    pub fn excluded(&self) -> bool {
+        !self.list.is_empty() && self.list.iter().all(|finding| finding.excludes)
+    }
+}
+
+/// Drops the settings that an `assert!` of the program excludes, where the world size and each value of a parameter is
+/// admitted in another setting. A size or value that no setting admits was listed by mistake, and its findings stay.
+pub fn without_excluded(settings: Vec<SettingFindings>) -> Vec<SettingFindings> {
+    let admitted: Vec<(u32, Vec<i64>)> = settings
+        .iter()
+        .filter(|setting| !setting.excluded())
+        .map(|setting| (setting.ranks, setting.params.clone()))
+        .collect();
+    let elsewhere = |setting: &SettingFindings| {
+        admitted.iter().any(|(ranks, _)| *ranks == setting.ranks)
+            && setting
+                .params
+                .iter()
+                .enumerate()
+                .all(|(i, value)| admitted.iter().any(|(_, params)| params[i] == *value))
+    };
+    settings
+        .into_iter()
+        .filter(|setting| setting.params.is_empty() || !setting.excluded() || !elsewhere(setting))
+        .collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod kernel;
 pub(crate) mod program;
 mod schedule;
 
-pub use findings::merge_sizes;
+pub use findings::{SettingFindings, merge_sizes, without_excluded};
 pub use kernel::kernel;
 pub use program::program;
 pub(crate) use program::{judged, operations, reproducible};

@@ -110,6 +110,7 @@ fn all_parts() {
         ranks: 8,
         params: "k = 5".to_owned(),
         also: vec![2, 3, 4, 6],
+        also_with: String::new(),
         iteration: "c = 1".to_owned(),
         more: "3 more chunks likewise".to_owned(),
     };
