@@ -7,6 +7,7 @@ mod collectives;
 mod cuda;
 mod failures;
 mod memory;
+mod moves;
 mod mutants;
 mod plain;
 mod rolled;

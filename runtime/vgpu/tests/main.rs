@@ -19,5 +19,6 @@ mod litmus;
 mod multimem;
 mod ordinary;
 mod parallel;
+mod parameters;
 mod text;
 mod values;

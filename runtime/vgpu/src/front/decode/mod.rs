@@ -14,6 +14,7 @@ mod memory;
 mod mov;
 mod multimem;
 mod names;
+mod parameters;
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ use crate::front::cfg::{FlowGraph, find_meeting_points};
 use crate::front::operands::operands;
 use crate::front::share_registers::{Sharing, compact};
 use crate::isa::{
-    FRAME_PARAMS, FunctionParam, Inst, InstructionClass, NEVER, OperandLists, PredOperand, Preset,
+    FRAME_PARAMS, Inst, InstructionClass, NEVER, OperandLists, PredOperand, Preset,
     PtxFunction, PtxOp, RegisterLayout,
 };
 use crate::registers::{Bank, NO_NAME, Name};
@@ -169,6 +170,8 @@ struct Decoder<'m, 'a> {
     /// The last line with a file, line and column: what is inlined there is inlined where that is.
     last_lines: FxHashMap<(u32, u32, u32), u32>,
     frame_params: u64,
+    /// For each parameter of a function whose address is taken, by its own address, the place of its copy in local memory.
+    addressed: FxHashMap<u64, u64>,
     shared_top: u64,
     /// The condition code register, once there is one.
     carry: Name,
@@ -220,6 +223,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             file_lines: FxHashMap::default(),
             last_lines: FxHashMap::default(),
             frame_params: 0,
+            addressed: FxHashMap::default(),
             shared_top,
             carry: NO_NAME,
             guard: NO_GUARD,
@@ -269,33 +273,6 @@ impl<'m, 'a> Decoder<'m, 'a> {
         }
         self.out.operands = operands(&self.out);
         compact(self.out, &graph, sharing)
-    }
-
-    /// Kernel parameters lie one after another; those of device functions lie in each activation.
-    fn parameters(&mut self) -> Result<()> {
-        let ast = self.ast;
-        let mut top = 0;
-        for (list, returns) in [(&ast.returns, true), (&ast.params, false)] {
-            for var in list {
-                let offset = align_up(top, var.align);
-                top = offset + var.bytes;
-                let limit = MAX_PARAM_BYTES;
-                if top > limit {
-                    return Err(PtxProblemKind::Limit { what: "bytes of parameters", limit });
-                }
-                let param = FunctionParam { offset: offset as u32, bytes: var.bytes as u32 };
-                if returns { &mut self.out.returns } else { &mut self.out.params }.push(param);
-                let address = if ast.entry { offset } else { FRAME_PARAMS + offset };
-                self.declare(var.name, Symbol::Param(address))?;
-            }
-        }
-        if ast.entry {
-            self.out.param_bytes = top as u32;
-        } else {
-            self.frame_params = top;
-            self.out.frame_param_bytes = top as u32;
-        }
-        Ok(())
     }
 
     fn scope(&mut self) -> &mut BlockScope<'a> {

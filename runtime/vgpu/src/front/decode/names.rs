@@ -215,7 +215,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
                             self.bad(inst, index, "is a register of another width")
                         }
                     }
-                    symbol => match self.variable_address(symbol, 0, bank)? {
+                    symbol => match self.variable_address(self.as_value(symbol), 0, bank)? {
                         Some(reg) => Ok(reg),
                         None => self.bad(inst, index, "is not a value of the instruction's width"),
                     },
@@ -223,7 +223,7 @@ impl<'m, 'a> Decoder<'m, 'a> {
             }
             AstOperand::NamePlus(name, offset) => {
                 let symbol = self.find(name)?;
-                match self.variable_address(symbol, offset, bank)? {
+                match self.variable_address(self.as_value(symbol), offset, bank)? {
                     Some(reg) => Ok(reg),
                     None => self.bad(inst, index, "is not the address of a variable"),
                 }
