@@ -1,8 +1,9 @@
 //! MSCCL XML: what files mean, and what is wrong with those that are.
 
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
-use quadrille_compiler::interop::msccl;
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
+use quadrille_compiler::interop;
+use quadrille_compiler::interop::msccl::{self, Runtime};
 use quadrille_compiler::program::dtype::{DType, RedOp};
 
 const RING: &str = include_str!("../../tests/interop/ring_all_reduce.xml");
@@ -189,7 +190,8 @@ fn malformed_files() {
         (ring("</gpu>", ""), "31:1", "not well-formed XML"),
         ("<system/>".to_owned(), "1:1", "`system` where `algo` is due"),
         (ring("<gpu id=\"0\"", "<gpu id=\"0\" type=\"H\""), "2:15", "`gpu` has no attribute `type`"),
-        (ring("<tb id=\"0\"", "<op/><tb id=\"0\""), "3:5", "`op` in `gpu` has no meaning"),
+        (format!("{RING}<algo/>"), "32:8", "text behind `</algo>`"),
+        (format!("{RING}# made by hand"), "32:8", "text behind `</algo>`"),
         (ring("<tb id=\"0\"", "ä tb <tb id=\"0\""), "2:54", "text between elements"),
         (ring("nchunksperloop=\"2\" ", ""), "1:1", "`algo` without `nchunksperloop`"),
         (ring("\"Simple\"", "\"simple\""), "1:26", "`proto` is one of Simple, LL, LL128"),
@@ -197,7 +199,7 @@ fn malformed_files() {
         (ring("\"allreduce\"", "\"allred\""), "1:83", "`allred` is no collective"),
         (ring("cnt=\"1\"", "cnt=\"99999999999999999999\""), "4:77", "`cnt` is a whole number from 1"),
         (ring("cnt=\"1\"", "cnt=\"0\""), "4:77", "`cnt` is a whole number from 1"),
-        (ring("chan=\"1\"", "chan=\"32\""), "7:40", "`chan` is a whole number from 0 to 31"),
+        (ring("chan=\"1\"", "chan=\"99999\""), "7:40", "`chan` is a whole number from 0 to 65535"),
         (ring("send=\"1\"", "send=\"3\""), "3:22", "`send` is a whole number from -1 to 2"),
         (ring("<gpu id=\"1\"", "<gpu id=\"2\""), "11:12", "`gpu` 2 stands where 1 is due"),
         (ring("<tb id=\"1\"", "<tb id=\"0\""), "7:13", "`tb` 0 stands where 1 is due"),
@@ -353,6 +355,76 @@ fn waits_without_end() {
     // Both receive before they send.
     let both = pair("LL", 1, |_| step(0, "rrc", "i", 0) + &step(1, "s", "i", 0));
     reject(&both, "4:1", "r0.b0 and r1.b0 wait for each other");
+}
+
+/// The findings on a runtime, as `check line:column message`.
+fn judged(text: &str, runtime: Runtime) -> Vec<String> {
+    let source = SourceFile { path: "plan.xml".into(), first_line: 1, text: text.into() };
+    let verdict = interop::executed(&source, runtime).unwrap();
+    assert_eq!(verdict.executor, runtime.name());
+    let say = |finding: &Diagnostic| {
+        let at = finding.loc.map(|loc| loc.to_string()).unwrap_or_default();
+        format!("{} {at} {}", finding.check, finding.message)
+    };
+    verdict.findings.iter().map(say).collect()
+}
+
+#[test]
+fn room_of_the_runtimes() {
+    let msccl = |text: &str| judged(text, Runtime::Msccl);
+    for proto in ["LL", "LL128"] {
+        assert!(msccl(&all_sent_first(proto, 8)).is_empty());
+    }
+    assert!(msccl(&all_sent_first("Simple", 2)).is_empty());
+    // Quadrille's connections hold them.
+    good(&all_sent_first("Simple", 3));
+    let hang = "deadlock 6:1 gpu 0, tb 0 waits for ever to send in MSCCL";
+    assert_eq!(msccl(&all_sent_first("Simple", 3)), [hang]);
+    assert_eq!(judged(&all_sent_first("Simple", 3), Runtime::Rccl)[0], hang.replace("MSCCL", "RCCL"));
+    // Two sends at once, of which each slot holds all, or one chunk.
+    let hang = format!("{} where a slot holds one chunk", hang.replace("6:1", "4:1"));
+    assert_eq!(msccl(&sent_at_once("Simple", 2, 4)), [hang]);
+    assert!(msccl(&sent_at_once("LL", 2, 4)).is_empty());
+}
+
+#[test]
+fn limits_of_the_runtimes() {
+    let only = |text: &str, runtime: Runtime, says: &str| {
+        let found = judged(text, runtime);
+        assert!(found.len() == 1 && found[0].contains(says), "{says}: {found:?}");
+    };
+    assert_eq!((judged(RING, Runtime::Msccl), judged(RING, Runtime::Rccl)), (vec![], vec![]));
+    let channels = with(RING, "nchannels=\"2\"", "nchannels=\"34\"");
+    only(&channels, Runtime::Msccl, "the file wants 34 channels");
+    assert!(judged(&channels, Runtime::Rccl).is_empty());
+    let steps = |count: usize| {
+        let steps: String = (0..count).map(|s| step(s, "cpy", "i", 0)).collect();
+        let text = pair("LL", 1, |_| steps.clone());
+        text.replace("inplace=\"1\"", "nchannels=\"1\" inplace=\"1\" outofplace=\"0\" minBytes=\"0\" maxBytes=\"0\"")
+    };
+    assert!(judged(&steps(64), Runtime::Rccl).is_empty() && judged(&steps(256), Runtime::Msccl).is_empty());
+    assert_eq!(judged(&steps(65), Runtime::Rccl)[0], "unsupported 68:1 gpu 0, tb 0 has 65 steps");
+    assert!(judged(&steps(257), Runtime::Msccl)[0].ends_with("gpu 0, tb 0 has 257 steps"));
+    let channel = with(RING, "chan=\"1\"", "chan=\"32\"");
+    assert!(judged(&channel, Runtime::Msccl)[0].ends_with("a thread block on channel 32"));
+    // What the file does not say is inferred, and missed by the runtimes.
+    for (attribute, note) in [(" coll=\"allreduce\"", "taken as all_reduce"), (" inplace=\"1\"", "taken as in place")] {
+        let text = with(RING, attribute, "").replace(" outofplace=\"1\"", "");
+        let plan = good(&text);
+        assert!(plan.in_place, "{note}");
+        let source = plan.source.clone();
+        let findings = interop::executed(&source, Runtime::Msccl).unwrap().findings;
+        assert!(findings.len() == 1 && findings[0].notes[0].contains(note), "{findings:?}");
+    }
+    // Elements of others, which all skip.
+    let copies = with(RING, "<tb id=\"0\"", "<copy i_off=\"0\"/><tb id=\"0\"");
+    assert_eq!(good(&copies).program(3).unwrap().to_string(), good(RING).program(3).unwrap().to_string());
+    let source = SourceFile { path: "plan.xml".into(), first_line: 1, text: copies.as_str().into() };
+    let remarks = interop::executed(&source, Runtime::Rccl).unwrap().remarks;
+    assert!(remarks[0].contains("#4340") && remarks[1].contains("`copy` at 3:5 is skipped"), "{remarks:?}");
+    // The last of several dependences stands on the step.
+    let chain = with(SCRATCH, "depid=\"1\" deps=\"1\"", "depid=\"-1\" deps=\"-1\"");
+    assert!(judged(&chain, Runtime::Msccl).iter().any(|found| found.contains("no dependence of its own")));
 }
 
 #[test]

@@ -1,15 +1,18 @@
 //! `quadrille check`: stages 1 and 2 for every world size in question, and the report.
 
+mod executor;
 mod json;
 mod text;
 
 use crate::cli::failure::CommandFailure;
 use crate::cli::output::Output;
+use crate::cli::runtime::RuntimeOption;
 use crate::cli::setting::{SettingError, SettingOptions};
 use crate::cli::{ranks, setting, source};
 use clap::Args;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
+use quadrille_compiler::interop;
 use quadrille_compiler::lower::Savings;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::schedule::Totals;
@@ -33,6 +36,8 @@ pub(crate) struct CheckArgs {
     schedule: Option<usize>,
     #[command(flatten)]
     setting: SettingOptions,
+    #[command(flatten)]
+    runtime: RuntimeOption,
 }
 
 /// The verdict on one world size, with one value of each parameter.
@@ -103,25 +108,37 @@ pub(crate) fn check(check: &CheckArgs, out: &mut Output) -> Result<(), CommandFa
         .flat_map(|ranks| check.setting.combinations(&collective).into_iter().map(move |c| (ranks, c)))
         .collect();
     let table = settings.len() > 1;
+    let mut found = Vec::new();
+    let mut sizes = Vec::new();
+    for (ranks, collective) in settings {
+        sizes.push(judge(check, &collective, ranks, &schedules, &mut found));
+    }
+    let wrong: Vec<_> = match check.all_ranks {
+        true => found.into_iter().filter(|setting| !setting.excluded()).collect(),
+        false => verify::without_excluded(found),
+    };
+    let mut list = Vec::new();
+    if let Some(own) = interop::executed(&collective.source, check.runtime.get()) {
+        let own = executor::OwnVerdict::new(own, wrong.iter().flat_map(|setting| &setting.list));
+        out.line(own.text());
+        out.field("executor", own.json());
+        list = own.findings();
+    }
     if table {
         out.line(text::head(&collective));
     }
-    let mut found = Vec::new();
     let mut said = Vec::new();
-    for (ranks, collective) in settings {
-        let size = judge(check, &collective, ranks, &schedules, &mut found);
-        out.line(if table { text::row(&size) } else { text::whole(&size) });
-        said.push(json::size(&size));
+    for size in &sizes {
+        out.line(if table { text::row(size) } else { text::whole(size) });
+        said.push(json::size(size));
     }
     out.field("collective", &collective.name);
     out.field("kind", collective.kind.name());
     out.field("file", &*collective.source.path);
     out.field("sizes", said);
-    let wrong: Vec<_> = match check.all_ranks {
-        true => found.into_iter().filter(|setting| !setting.excluded()).collect(),
-        false => verify::without_excluded(found),
-    };
-    let list = verify::merge_sizes(wrong.into_iter().map(|setting| (setting.ranks, setting.list)).collect());
+    list.extend(verify::merge_sizes(
+        wrong.into_iter().map(|setting| (setting.ranks, setting.list)).collect(),
+    ));
     if list.is_empty() { Ok(()) } else { Err(Diagnostics { list, source: Some(collective.source) }.into()) }
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::failure::CommandFailure;
 use crate::cli::files::{self, FileSet, WriteError};
 use crate::cli::output::{Output, OutputFormat};
+use crate::cli::runtime::RuntimeOption;
 use crate::cli::setting::SettingOptions;
 use crate::cli::{ranks, run, setting, source};
 use clap::{Args, ValueEnum};
@@ -36,9 +37,8 @@ pub(crate) struct CompileArgs {
     /// Stages to print or write [default: all but msccl, with -o]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "STAGE,..")]
     emit: Vec<Stage>,
-    /// Runtime whose limits a file of stage msccl keeps
-    #[arg(long = "for", value_enum, value_name = "RUNTIME", default_value_t = MscclRuntime::Rccl)]
-    runtime: MscclRuntime,
+    #[command(flatten)]
+    runtime: RuntimeOption,
     /// Write NAME.EXTENSION for each stage into this folder, which is created if need be
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -64,15 +64,6 @@ enum Stage {
     Msccl,
     /// MSCCL++ execution plan; only where it is named.
     Mscclpp,
-}
-
-/// A runtime that executes MSCCL XML files.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum MscclRuntime {
-    /// RCCL: 64 steps a thread block.
-    Rccl,
-    /// Microsoft's MSCCL: 256 steps a thread block.
-    Msccl,
 }
 
 impl Stage {
@@ -217,13 +208,7 @@ fn produce(
             Stage::Cuda => collective.cuda(&domain, dtype, op)?.text.into_bytes(),
             Stage::Ptx => image(compile, collective, &domain, nvrtc::CodeKind::Ptx)?,
             Stage::Cubin => image(compile, collective, &domain, nvrtc::CodeKind::Cubin)?,
-            Stage::Msccl => {
-                let runtime = match compile.runtime {
-                    MscclRuntime::Rccl => msccl::Runtime::Rccl,
-                    MscclRuntime::Msccl => msccl::Runtime::Msccl,
-                };
-                msccl::export(collective, ranks, runtime)?.text.into_bytes()
-            }
+            Stage::Msccl => msccl::export(collective, ranks, compile.runtime.get())?.text.into_bytes(),
             Stage::Mscclpp => mscclpp::export(collective, &domain, op)?.into_bytes(),
         };
         artifacts.push(Artifact { stage, bytes });

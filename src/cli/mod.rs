@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod ranks;
 pub(crate) mod run;
+mod runtime;
 mod setting;
 mod sim;
 mod source;

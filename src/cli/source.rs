@@ -93,6 +93,11 @@ pub(crate) enum SourceError {
     /// `builtin:NAME` with an unknown name.
     #[error("there is no built-in `{name}`\nhelp: the built-ins are {}", builtins())]
     NoBuiltin { name: String },
+    /// The file has no text.
+    #[error(
+        "{file} is empty\nhelp: name a Rust source with a #[collective] fn, an MSCCL XML or an MSCCL++ JSON file"
+    )]
+    Empty { file: String },
     /// The file holds no collective.
     #[error(
         "{file} has no #[collective] fn\nhelp: write #[collective(all_reduce, ranks = [8], ..)] above a fn"
@@ -139,9 +144,13 @@ pub(crate) fn load_foreign(argument: &str) -> Result<Option<Collective>, Command
 }
 
 fn foreign(file: &str, text: &str) -> Result<Option<Collective>, CommandFailure> {
+    // A file of that name that is cut off or begins with something else is still no Rust.
+    let named = |extension: &str| Path::new(file).extension().is_some_and(|found| found == extension);
     Ok(match (msccl::is_xml(text), mscclpp::is_json(text)) {
         (true, _) => Some(msccl::import(file, text)?),
         (_, true) => Some(mscclpp::import(file, text)?),
+        _ if named("xml") => Some(msccl::import(file, text)?),
+        _ if named("json") => Some(mscclpp::import(file, text)?),
         _ => None,
     })
 }
@@ -161,6 +170,9 @@ fn read(argument: &str) -> Result<(String, String, Option<&str>), SourceError> {
             .ok_or_else(|| SourceError::NoBuiltin { name: builtin.into() })?,
         None => read_file(Path::new(file))?,
     };
+    if text.trim_start_matches('\u{feff}').trim().is_empty() {
+        return Err(SourceError::Empty { file: file.to_owned() });
+    }
     Ok((file.to_owned(), text, name))
 }
 

@@ -81,3 +81,66 @@ fn json_plans_go_through_every_command() {
         assert!(ran.stderr.contains(word), "no {word} in {ran:?}");
     }
 }
+
+/// A file in a folder of its own, and the folder.
+fn file(name: &str, text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[test]
+fn check_judges_the_runtime_of_a_file_first() {
+    let checked = line(&format!("check {PLAN}")).succeeds();
+    let first: Vec<_> = checked.stdout.lines().take(2).collect();
+    assert_eq!(first, ["executed by MSCCL: right", "executed by Quadrille: right"]);
+    let checked = line(&format!("check {PLAN} --for rccl --format json")).succeeds().json();
+    assert_eq!(checked["executor"]["name"], "RCCL");
+    assert!(checked["executor"]["remarks"][0].as_str().unwrap().contains("rocm-systems #4340"), "{checked}");
+
+    // More sends on their way than a connection of MSCCL has room for by Simple, and than Quadrille's has by any.
+    let step = |s: usize, kind: &str, chunk: usize| {
+        format!(
+            "<step s=\"{s}\" type=\"{kind}\" srcbuf=\"i\" srcoff=\"{chunk}\" dstbuf=\"i\" dstoff=\"{chunk}\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"0\"/>\n"
+        )
+    };
+    let gpu = |id: usize| {
+        let sends: String = (0..4).map(|chunk| step(chunk, "s", chunk)).collect();
+        let receives: String = (0..4).map(|chunk| step(4 + chunk, "rrc", chunk)).collect();
+        let peer = 1 - id;
+        format!(
+            "<gpu id=\"{id}\" i_chunks=\"4\" o_chunks=\"0\" s_chunks=\"0\">\n<tb id=\"0\" send=\"{peer}\" recv=\"{peer}\" chan=\"0\">\n{sends}{receives}</tb></gpu>\n"
+        )
+    };
+    let text = format!(
+        "<algo name=\"four\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"4\" ngpus=\"2\" coll=\"allreduce\" inplace=\"1\">\n{}{}</algo>\n",
+        gpu(0),
+        gpu(1)
+    );
+    let (_folder, path) = file("four.xml", &text);
+    let ran = run(["check", &path]);
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert!(ran.stdout.starts_with("executed by MSCCL: wrong\nexecuted by Quadrille: right\n"), "{ran:?}");
+    for says in ["gpu 0, tb 0 waits for ever to send in MSCCL", "four.xml:6:1", "2 messages by Simple"] {
+        assert!(ran.stderr.contains(says), "{says}: {ran:?}");
+    }
+    let json = run(["check", &path, "--format", "json"]).json();
+    assert_eq!((json["executor"]["verdict"].as_str(), json["executor"]["quadrille"].as_str()), (Some("wrong"), Some("right")));
+    // It is executed all the same.
+    run(["run", &path, "--bytes", "1600"]).succeeds();
+}
+
+#[test]
+fn files_that_are_no_plans_are_named() {
+    let (_folder, path) = file("empty.xml", "\n");
+    run(["check", &path]).fails(2, &["empty.xml is empty"]);
+    let (_folder, path) = file("plan.xml", "ring\n<algo/>");
+    run(["check", &path]).fails(1, &["not well-formed XML", "plan.xml:1:1"]);
+    let plan = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PLAN)).unwrap();
+    let (_folder, path) = file("plan.xml", &format!("{plan}\nend"));
+    run(["check", &path]).fails(1, &["text behind `</algo>`", "comments aside"]);
+    let (_folder, path) = file("plan.json", "[]");
+    run(["check", &path]).fails(1, &["the plan is an object"]);
+}

@@ -214,7 +214,7 @@ fn limits_of_the_runtimes() {
         "#[collective(broadcast, ranks = [2], chunks = 33, in_place)] fn f() { \
          for c in 0..33 { #[channel(c)] data[1][c] = data[0][c]; } }",
     );
-    let found = refused(&channels, 2, Runtime::Rccl);
+    let found = refused(&channels, 2, Runtime::Msccl);
     assert!(found[0].contains("needs 33 channels"), "{found:?}");
     let long = only(
         "#[collective(broadcast, ranks = [2], chunks = 4352, in_place)] fn f() { \

@@ -1,13 +1,15 @@
 //! Plans of other systems, as collectives. What is imported is proved, compiled and executed like what is written here.
 
+mod executor;
 mod lines;
 pub mod msccl;
 pub mod mscclpp;
 mod rust;
 
+pub use executor::ExecutorVerdict;
 pub use rust::rust;
 
-use crate::diagnostic::{Check, Diagnostic, Loc};
+use crate::diagnostic::{Check, Diagnostic, Loc, SourceFile};
 use std::fmt::Display;
 
 /// Chunks that all steps of a plan move.
@@ -16,6 +18,15 @@ const MOST_MOVED: u64 = 1 << 20;
 const MOST_LOCATIONS: u64 = 1 << 24;
 /// Findings that are shown; a file of another sort would give thousands.
 const MOST_FINDINGS: usize = 100;
+
+/// Judges a plan of another system as its own executor runs it, an MSCCL XML file as `runtime` does. `None` for other
+/// sources, and for plans that cannot be imported.
+pub fn executed(source: &SourceFile, runtime: msccl::Runtime) -> Option<ExecutorVerdict> {
+    match msccl::is_xml(&source.text) {
+        true => msccl::executed(&source.text, runtime),
+        false => None,
+    }
+}
 
 /// The first findings, as they stand in the file.
 fn shown(mut list: Vec<Diagnostic>) -> Vec<Diagnostic> {

@@ -11,8 +11,8 @@ use crate::schedule::domain::{LARGEST_BLOCK_CAP, LARGEST_WORLD};
 use roxmltree::{Document, Node, ParsingOptions};
 use std::ops::{Range, RangeInclusive};
 
-/// Channels between two GPUs, as RCCL has them.
-pub(super) const MOST_CHANNELS: i64 = 32;
+/// Channels that are told apart; runtimes have fewer.
+const MOST_CHANNELS: i64 = 1 << 16;
 /// Elements of a file: what its tree takes is bounded by it.
 const MOST_NODES: u32 = 1 << 20;
 /// Attributes of an element. The reader compares each with each.
@@ -34,6 +34,22 @@ pub(super) struct Algorithm {
     pub(super) in_place: bool,
     pub(super) out_of_place: bool,
     pub(super) gpus: Vec<Gpu>,
+    pub(super) said: Said,
+}
+
+/// The parts of a file that matter to runtimes alone.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Said {
+    /// The place of `algo`.
+    pub(super) head: Loc,
+    /// The value of `coll`, and where it stands.
+    pub(super) coll: Option<(String, Loc)>,
+    /// The value of `nchannels`, and where it stands.
+    pub(super) channels: Option<(u64, Loc)>,
+    /// The attributes of `algo` that are not there.
+    pub(super) absent: Vec<&'static str>,
+    /// The elements that runtimes skip, each name once, with its first place.
+    pub(super) skipped: Vec<(String, Loc)>,
 }
 
 #[derive(Clone, Debug)]
@@ -165,13 +181,19 @@ pub(super) fn read(text: &str) -> Result<Algorithm, Vec<Diagnostic>> {
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
         let at = LineColumn { line: error.pos().row, column: error.pos().col.saturating_sub(1) };
+        let behind = text.find("</algo>").is_some_and(|end| lines.loc(end..end).start < at);
         let message = match error {
             roxmltree::Error::NodesLimitReached => format!("more than {MOST_NODES} elements and texts"),
+            error if behind => {
+                let found = finding(Check::Syntax, Loc { start: at, end: at }, "text behind `</algo>`");
+                let note = "a file holds one `algo` and ends with it, comments aside; runtimes refuse more";
+                return vec![found.note(note).note(error.to_string())];
+            }
             error => format!("not well-formed XML: {error}"),
         };
         vec![finding(Check::Syntax, Loc { start: at, end: at }, message)]
     })?;
-    let mut reader = Reader { lines: &lines, findings: Vec::new(), moved: 0 };
+    let mut reader = Reader { lines: &lines, findings: Vec::new(), moved: 0, skipped: Vec::new() };
     let algorithm = reader.algorithm(document.root_element());
     if reader.findings.is_empty()
         && let Some(algorithm) = algorithm
@@ -197,13 +219,41 @@ const ALGO: &[&str] = &[
     "redop",
     "maxcount",
     "nthreadblocks",
+    "nthreads",
 ];
+
+/// Returns true if every GPU says that it has no chunks in a buffer.
+fn unused(algorithm: Node<'_, '_>, chunks: &str) -> bool {
+    let mut gpus = algorithm.children().filter(|child| child.has_tag_name("gpu")).peekable();
+    gpus.peek().is_some() && gpus.all(|gpu| gpu.attribute(chunks) == Some("0"))
+}
+
+/// The kind that a file without `coll` is of, by whether it combines and by the chunks of its buffers.
+fn inferred(algorithm: Node<'_, '_>, ranks: i64, chunks: i64) -> Kind {
+    let combines = ["rrc", "rrs", "rrcs", "re"];
+    let mut steps = algorithm.descendants().filter(|node| node.has_tag_name("step"));
+    let combines = steps.any(|step| step.attribute("type").is_some_and(|kind| combines.contains(&kind)));
+    let gpu = algorithm.children().find(|child| child.has_tag_name("gpu"));
+    let count = |name| {
+        let text = gpu.and_then(|gpu| gpu.attribute(name));
+        text.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
+    };
+    let part = |name| ranks > 1 && count(name) > 0 && count(name).saturating_mul(ranks) == chunks;
+    match (combines, part("i_chunks"), part("o_chunks")) {
+        (true, _, true) => Kind::ReduceScatter,
+        (true, ..) => Kind::AllReduce,
+        (false, true, _) => Kind::AllGather,
+        (false, false, _) => Kind::AllToAll,
+    }
+}
 
 struct Reader<'a> {
     lines: &'a Lines<'a>,
     findings: Vec<Diagnostic>,
     /// Chunks that steps move.
     moved: u64,
+    /// The elements that runtimes skip.
+    skipped: Vec<(String, Loc)>,
 }
 
 impl Reader<'_> {
@@ -220,7 +270,7 @@ impl Reader<'_> {
         start..(start + 1 + node.tag_name().name().len()).min(node.range().end)
     }
 
-    /// The elements in one, all of which are `name`.
+    /// The elements in one that are `name`. Runtimes skip others, with all that is in them.
     fn children<'a, 'i>(&mut self, parent: Node<'a, 'i>, name: Option<&str>) -> Vec<Node<'a, 'i>> {
         let mut elements = Vec::new();
         for child in parent.children() {
@@ -228,12 +278,9 @@ impl Reader<'_> {
                 elements.push(child);
             } else if child.is_element() {
                 let found = child.tag_name().name();
-                let within = parent.tag_name().name();
-                let message = format!("`{found}` in `{within}` has no meaning");
-                self.report(Check::Syntax, Reader::tag(child), message).notes.push(match name {
-                    Some(name) => format!("`{within}` holds `{name}` elements"),
-                    None => format!("`{within}` holds no elements"),
-                });
+                if self.skipped.iter().all(|(name, _)| name != found) {
+                    self.skipped.push((found.to_owned(), self.lines.loc(Reader::tag(child))));
+                }
             } else if child.is_text() && child.text().is_some_and(|text| !text.trim().is_empty()) {
                 self.report(Check::Syntax, child.range(), "text between elements has no meaning");
             }
@@ -315,11 +362,15 @@ impl Reader<'_> {
         let name = self.text(node, "name");
         let protocols = Protocol::ALL.map(|protocol| (protocol.name(), protocol));
         let protocol = self.choice(node, "proto", &protocols);
-        let kind = self.kind(node);
         let ranks = self.number(node, "ngpus", 1..=i64::from(LARGEST_WORLD));
         let chunks = self.number(node, "nchunksperloop", 1..=MOST_CHUNKS);
-        self.optional(node, "nchannels", 0..=MOST_CHANNELS, 0);
-        let in_place = self.number(node, "inplace", 0..=1);
+        let channels = self.optional(node, "nchannels", 0..=i64::from(u32::MAX), 0);
+        let kind = match node.has_attribute("coll") {
+            true => self.kind(node),
+            false => ranks.zip(chunks).map(|(ranks, chunks)| inferred(node, ranks, chunks)),
+        };
+        let absent = i64::from(["i_chunks", "o_chunks"].into_iter().any(|name| unused(node, name)));
+        let in_place = self.optional(node, "inplace", 0..=1, absent);
         let out_of_place = self.optional(node, "outofplace", 0..=1, 1 - in_place.unwrap_or(0));
         if (in_place, out_of_place) == (Some(0), Some(0)) {
             let at = node.attribute_node("outofplace").map_or(Reader::tag(node), |a| a.range());
@@ -372,7 +423,20 @@ impl Reader<'_> {
             in_place: in_place? == 1,
             out_of_place: out_of_place? == 1,
             gpus,
+            said: self.said(node, channels),
         })
+    }
+
+    fn said(&mut self, node: Node<'_, '_>, channels: Option<i64>) -> Said {
+        let place = |name: &str| {
+            let at = node.attribute_node(name).map_or(Reader::tag(node), |attribute| attribute.range_value());
+            self.lines.loc(at)
+        };
+        let coll = node.attribute("coll").map(|text| (text.to_owned(), place("coll")));
+        let channels = channels.map(|count| (count as u64, place("nchannels")));
+        let absent = ALGO.iter().copied().filter(|name| !node.has_attribute(*name)).collect();
+        let head = self.lines.loc(Reader::tag(node));
+        Said { head, coll, channels, absent, skipped: std::mem::take(&mut self.skipped) }
     }
 
     fn kind(&mut self, node: Node<'_, '_>) -> Option<Kind> {

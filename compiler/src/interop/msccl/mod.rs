@@ -32,17 +32,24 @@
 //! program and a message in the schedule. So every check stands on the line of a step; stage 1 proves that the result is
 //! what the kind of collective demands, and stage 2 that no interleaving gives another.
 //!
-//! A send of k chunks is k messages here, of which 8 are on their way at most. RCCL has room for 8 sends (LL, LL128) or 2
-//! (Simple), of one chunk where chunks are large, and of many where they are small. A plan that needs the latter is not
-//! called a deadlock but refused as one that cannot be carried out.
+//! A send of k chunks is k messages here, of which 8 are on their way at most. The runtimes have room for 8 messages (LL,
+//! LL128) or 2 (Simple), of one chunk where chunks are large, and of all of a step where they are small. `fits` judges a file
+//! with that room, and by the other limits of one runtime. A plan that ends there while chunks are small, and not here, is
+//! not called a deadlock but refused as one that cannot be carried out.
+//!
+//! What runtimes pass over is passed over here: elements that they do not know. What they demand and a file lacks is inferred
+//! where it can be (`coll`, `inplace`): such a file is imported, and the verdict on its runtime says what it lacks.
 
 mod connect;
 mod document;
 mod export;
+mod fits;
+mod runtime;
 mod sequence;
 
 use crate::collective::{Collective, Evaluate, LoweringResult};
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
+use crate::interop::executor::ExecutorVerdict;
 use crate::interop::shown;
 use crate::kernel::widths::Widths;
 use crate::lower;
@@ -54,7 +61,8 @@ use crate::schedule::SLOTS;
 use crate::schedule::domain::Domain;
 use crate::verify;
 use connect::Connected;
-pub use export::{Exported, Runtime, export};
+pub use export::{Exported, export};
+pub use runtime::Runtime;
 use sequence::{Room, Sequence};
 use std::sync::Arc;
 
@@ -73,6 +81,12 @@ pub fn import(path: &str, text: &str) -> Result<Collective, Diagnostics> {
     let wrong = |list: Vec<Diagnostic>| Diagnostics { list: shown(list), source: Some(source.clone()) };
     let algorithm = document::read(text).map_err(wrong)?;
     collective(algorithm, source.clone()).map_err(wrong)
+}
+
+/// Judges an algorithm file as a runtime executes it; `None` where [`import`] refuses the file.
+pub(super) fn executed(text: &str, runtime: Runtime) -> Option<ExecutorVerdict> {
+    let connected = document::read(text).and_then(connect::connect).ok()?;
+    Some(fits::executed(&connected, runtime))
 }
 
 /// The collective of an algorithm that stands in `source`.
@@ -209,10 +223,7 @@ impl Import {
         if sequence.fits(plan, Room::Chunks(SLOTS)) {
             return None;
         }
-        let sends = match plan.algorithm.protocol {
-            Protocol::Simple => 2,
-            Protocol::Ll | Protocol::Ll128 => SLOTS,
-        };
+        let sends = runtime::room(plan.algorithm.protocol);
         if !sequence.fits(plan, Room::Sends(sends)) {
             return None;
         }

@@ -67,10 +67,15 @@ impl Sequence {
     }
 }
 
-/// An order in which the chunks of all steps can run, block by block as far as each can; and whether all can. Those
-/// that cannot come last. Linear.
-fn order(connected: &Connected, room: Room) -> (Vec<(u32, u32)>, bool) {
-    let mut run = Run {
+/// The steps at which blocks wait for ever with so much room on each connection, one for each of these blocks.
+pub(super) fn stuck(connected: &Connected, room: Room) -> Vec<u32> {
+    let run = run(connected, room);
+    let stuck = connected.blocks.iter().zip(&run.next).filter(|(steps, next)| **next < steps.end);
+    stuck.map(|(_, next)| *next as u32).collect()
+}
+
+fn run(connected: &Connected, room: Room) -> StepRun<'_> {
+    let mut run = StepRun {
         connected,
         room,
         done: vec![0; connected.steps.len()],
@@ -83,7 +88,13 @@ fn order(connected: &Connected, room: Room) -> (Vec<(u32, u32)>, bool) {
     while let Some(block) = ready.pop_front() {
         run.block(block, &mut ready);
     }
-    let Run { mut order, done, .. } = run;
+    run
+}
+
+/// An order in which the chunks of all steps can run, block by block as far as each can; and whether all can. Those
+/// that cannot come last. Linear.
+fn order(connected: &Connected, room: Room) -> (Vec<(u32, u32)>, bool) {
+    let StepRun { mut order, done, .. } = run(connected, room);
     let left: Vec<(u32, u32)> = connected
         .steps
         .iter()
@@ -97,7 +108,7 @@ fn order(connected: &Connected, room: Room) -> (Vec<(u32, u32)>, bool) {
 }
 
 /// A run of the steps.
-struct Run<'a> {
+struct StepRun<'a> {
     connected: &'a Connected,
     room: Room,
     /// Chunks of each step that are done.
@@ -112,7 +123,7 @@ struct Run<'a> {
     sent: FxHashMap<BlockId, (VecDeque<u32>, u32)>,
 }
 
-impl Run<'_> {
+impl StepRun<'_> {
     /// Runs a block as far as it can.
     fn block(&mut self, block: usize, ready: &mut VecDeque<usize>) {
         let steps = self.connected.blocks[block].clone();

@@ -16,7 +16,8 @@ mod refuse;
 mod steps;
 mod write;
 
-use super::document::Algorithm;
+use super::document::{Algorithm, Said};
+use super::runtime::{Runtime, room};
 use crate::collective::Collective;
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, Loc, SourceFile};
 use crate::interop::identifier;
@@ -24,26 +25,6 @@ use crate::lower;
 use crate::options::{self, Protocol};
 use crate::program::Program;
 use rustc_hash::FxHashSet;
-
-/// The runtime that is to run a file.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Runtime {
-    /// RCCL: 64 steps a thread block.
-    #[default]
-    Rccl,
-    /// Microsoft's MSCCL: 256 steps a thread block.
-    Msccl,
-}
-
-impl Runtime {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Runtime::Rccl => "RCCL",
-            Runtime::Msccl => "MSCCL",
-        }
-    }
-}
 
 /// A program as a file.
 #[derive(Debug)]
@@ -63,7 +44,7 @@ pub fn export(collective: &Collective, ranks: u32, runtime: Runtime) -> Result<E
     let program = collective.program(ranks)?;
     let wrong = |list| Diagnostics { list, source: Some(collective.source.clone()) };
     let options = collective.options();
-    let refused = refuse::unsayable(&program, &options);
+    let refused = refuse::unsayable(&program, &options, runtime);
     if !refused.is_empty() {
         return Err(wrong(refused));
     }
@@ -90,14 +71,6 @@ pub fn export(collective: &Collective, ranks: u32, runtime: Runtime) -> Result<E
         (Some((_, exported)), _) => Ok(exported),
         (None, Some(finding)) => Err(finding),
         (None, None) => made(Protocol::Simple),
-    }
-}
-
-/// Sends of one chunk that a connection has room for, in the runtimes.
-fn room(protocol: Protocol) -> u32 {
-    match protocol {
-        Protocol::Simple => 2,
-        Protocol::Ll | Protocol::Ll128 => crate::schedule::SLOTS,
     }
 }
 
@@ -129,6 +102,7 @@ fn plan(
         in_place: shape.in_place,
         out_of_place: !shape.in_place,
         gpus,
+        said: Said::default(),
     };
     if let Some(beyond) = refuse::limits(program, &algorithm, runtime) {
         return Err(vec![beyond]);
@@ -143,7 +117,8 @@ fn plan(
             "a sum of more than two is made by several steps: 16-bit types may be rounded at each".to_owned(),
         );
     }
-    let written = |algorithm: &Algorithm| write::write(algorithm, &shape, sizes, &comments);
+    comments.extend(runtime.remark().map(str::to_owned));
+    let written = |algorithm: &Algorithm| write::write(algorithm, runtime, &shape, sizes, &comments);
     let proved = |algorithm: &Algorithm, in_place: bool| {
         let path = format!("{}.xml", algorithm.name);
         let source = SourceFile {

@@ -1,25 +1,12 @@
 //! Refuses what a file cannot say, and what is beyond the limits of its runtime.
 
-use super::Runtime;
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::interop::msccl::coll;
-use crate::interop::msccl::document::{Algorithm, MOST_CHANNELS};
+use crate::interop::msccl::fits::coll;
+use crate::interop::msccl::document::Algorithm;
+use crate::interop::msccl::runtime::Runtime;
 use crate::options::{Protocol, ScheduleOptions, StatementOptions, Transport};
 use crate::program::Program;
 use crate::schedule::domain::LARGEST_BLOCK_CAP;
-
-/// Thread blocks of a channel.
-const MOST_BLOCKS_OF_CHANNEL: usize = 32;
-/// Elements that a runtime's parser keeps: `algo`, every `gpu`, and what stands in a GPU's own.
-const MOST_NODES: usize = 4096;
-
-/// Steps of a thread block.
-fn most_steps(runtime: Runtime) -> usize {
-    match runtime {
-        Runtime::Rccl => 64,
-        Runtime::Msccl => 256,
-    }
-}
 
 /// The protocol that the options and the statements ask for.
 pub(super) fn protocol(program: &Program, options: &ScheduleOptions) -> Protocol {
@@ -28,7 +15,11 @@ pub(super) fn protocol(program: &Program, options: &ScheduleOptions) -> Protocol
 }
 
 /// Everything that a file cannot say.
-pub(super) fn unsayable(program: &Program, options: &ScheduleOptions) -> Vec<Diagnostic> {
+pub(super) fn unsayable(
+    program: &Program,
+    options: &ScheduleOptions,
+    runtime: Runtime,
+) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut refuse = |loc: Loc, message: String, note: &str| {
         let finding = Diagnostic::new(Check::Unsupported, loc, message).note(note);
@@ -41,9 +32,10 @@ pub(super) fn unsayable(program: &Program, options: &ScheduleOptions) -> Vec<Dia
         let message = format!("`{}` is an imported plan", program.name);
         refuse(program.name_loc, message, "programs are exported, not plans of other systems");
     }
-    if coll(program.shape.kind).is_none() {
+    if coll(program.shape.kind, runtime).is_none() {
         let message = format!("`{}` is of kind {}", program.name, program.shape.kind);
-        refuse(program.name_loc, message, "MSCCL XML has no name for what it computes");
+        let note = format!("{} has no name for what it computes", runtime.name());
+        refuse(program.name_loc, message, &note);
     }
     let given = [
         ("instances", options.instances.filter(|given| given.value > 1).map(|given| given.loc)),
@@ -95,35 +87,34 @@ pub(super) fn limits(program: &Program, algorithm: &Algorithm, runtime: Runtime)
         let finding = Diagnostic::new(Check::Unsupported, program.name_loc, message);
         Some(finding.context(program.context()).note(note))
     };
-    let name = runtime.name();
+    let (name, limits) = (runtime.name(), runtime.limits());
     for (gpu, rank) in algorithm.gpus.iter().zip(0..) {
         let blocks = gpu.blocks.len();
-        if blocks > LARGEST_BLOCK_CAP as usize {
-            let note =
-                format!("{LARGEST_BLOCK_CAP} are the most that {name} runs at once and that are proved");
+        let most = limits.blocks.min(LARGEST_BLOCK_CAP as usize);
+        if blocks > most {
+            let note = format!("{most} are the most that {name} runs at once and that are proved");
             return refuse(format!("gpu {rank} needs {blocks} thread blocks"), note);
         }
         let most = gpu.blocks.iter().map(|block| block.channel + 1).max().unwrap_or(0);
-        if i64::from(most) > MOST_CHANNELS {
-            let note = format!("{name} has {MOST_CHANNELS}");
+        if most > limits.channels {
+            let note = format!("{name} has {}", limits.channels);
             return refuse(format!("gpu {rank} needs {most} channels"), note);
         }
         for channel in 0..most {
             let count = gpu.blocks.iter().filter(|block| block.channel == channel).count();
-            if count > MOST_BLOCKS_OF_CHANNEL {
+            if count > limits.blocks_of_channel {
                 let message = format!("gpu {rank} needs {count} thread blocks on channel {channel}");
-                let finding = refuse(message, format!("{name} has {MOST_BLOCKS_OF_CHANNEL} a channel"));
+                let finding = refuse(message, format!("{name} has {} a channel", limits.blocks_of_channel));
                 return finding.map(|finding| finding.help("name channels by `#[channel(..)]`"));
             }
         }
         let longest = gpu.blocks.iter().map(|block| block.steps.len()).zip(0..).max();
-        if let Some((steps, block)) = longest.filter(|(steps, _)| *steps > most_steps(runtime)) {
-            let limit = most_steps(runtime);
+        if let Some((steps, block)) = longest.filter(|(steps, _)| *steps > limits.steps) {
             let finding = refuse(
                 format!("gpu {rank}, tb {block} needs {steps} steps"),
-                format!("{name} runs {limit} of a thread block at most"),
+                format!("{name} runs {} of a thread block at most", limits.steps),
             );
-            let fits = runtime == Runtime::Rccl && steps <= most_steps(Runtime::Msccl);
+            let fits = runtime != Runtime::Msccl && steps <= Runtime::Msccl.limits().steps;
             let help = match fits {
                 true => "MSCCL itself runs 256: take --for msccl; or spread the chunks by `#[channel(..)]`",
                 false => "take fewer chunks, or spread them by `#[channel(..)]`",
@@ -132,8 +123,8 @@ pub(super) fn limits(program: &Program, algorithm: &Algorithm, runtime: Runtime)
         }
         let nodes =
             1 + algorithm.gpus.len() + gpu.blocks.iter().map(|block| 1 + block.steps.len()).sum::<usize>();
-        if nodes > MOST_NODES {
-            let note = format!("{name} reads {MOST_NODES} of a GPU");
+        if nodes > limits.elements {
+            let note = format!("{name} reads {} of a GPU", limits.elements);
             return refuse(format!("gpu {rank} needs {nodes} elements"), note);
         }
     }

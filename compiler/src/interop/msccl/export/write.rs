@@ -2,7 +2,9 @@
 //! wants it.
 
 use crate::interop::msccl::document::{Algorithm, Block, Chunks, Step, StepKind};
-use crate::interop::msccl::{coll, message_units};
+use crate::interop::msccl::fits::coll;
+use crate::interop::msccl::message_units;
+use crate::interop::msccl::runtime::Runtime;
 use crate::options::Sizes;
 use crate::program::ids::Buffer;
 use crate::program::kind::Shape;
@@ -11,6 +13,7 @@ use std::fmt::Write;
 /// Writes a file. `comments`: what it says besides, a line each; none may contain `--`.
 pub(super) fn write(
     algorithm: &Algorithm,
+    runtime: Runtime,
     shape: &Shape,
     sizes: Option<Sizes>,
     comments: &[String],
@@ -31,7 +34,7 @@ pub(super) fn write(
          coll=\"{}\" inplace=\"{}\" outofplace=\"{}\" minBytes=\"{least}\" maxBytes=\"{most}\">",
         channels.unwrap_or(1),
         unit_chunks * message_units(*kind, *ranks),
-        coll(*kind).unwrap_or_default(),
+        coll(*kind, runtime).unwrap_or_default(),
         u32::from(*in_place),
         u32::from(*out_of_place),
     );
