@@ -46,6 +46,8 @@ pub(super) struct Said {
     pub(super) coll: Option<(String, Loc)>,
     /// The value of `nchannels`, and where it stands.
     pub(super) channels: Option<(u64, Loc)>,
+    /// The value of `maxBytes`, if it is a limit.
+    pub(super) most_bytes: Option<u64>,
     /// The attributes of `algo` that are not there.
     pub(super) absent: Vec<&'static str>,
     /// The elements that runtimes skip, each name once, with its first place.
@@ -423,11 +425,11 @@ impl Reader<'_> {
             in_place: in_place? == 1,
             out_of_place: out_of_place? == 1,
             gpus,
-            said: self.said(node, channels),
+            said: self.said(node, channels, bytes[1]),
         })
     }
 
-    fn said(&mut self, node: Node<'_, '_>, channels: Option<i64>) -> Said {
+    fn said(&mut self, node: Node<'_, '_>, channels: Option<i64>, most: Option<i64>) -> Said {
         let place = |name: &str| {
             let at = node.attribute_node(name).map_or(Reader::tag(node), |attribute| attribute.range_value());
             self.lines.loc(at)
@@ -436,7 +438,8 @@ impl Reader<'_> {
         let channels = channels.map(|count| (count as u64, place("nchannels")));
         let absent = ALGO.iter().copied().filter(|name| !node.has_attribute(*name)).collect();
         let head = self.lines.loc(Reader::tag(node));
-        Said { head, coll, channels, absent, skipped: std::mem::take(&mut self.skipped) }
+        let most_bytes = most.filter(|most| *most > 0).map(|most| most as u64);
+        Said { head, coll, channels, most_bytes, absent, skipped: std::mem::take(&mut self.skipped) }
     }
 
     fn kind(&mut self, node: Node<'_, '_>) -> Option<Kind> {

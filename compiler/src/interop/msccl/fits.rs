@@ -124,18 +124,30 @@ pub(super) fn beyond(algorithm: &Algorithm, runtime: Runtime) -> Vec<Diagnostic>
     findings
 }
 
-/// Sends that wait for room for ever: where a message has one chunk, and where it has all of a step. Waits that nothing
+/// The chunks of a message where the file's messages are largest.
+fn least_of_message(algorithm: &Algorithm, runtime: Runtime) -> u32 {
+    let Some(most) = algorithm.said.most_bytes.or(runtime.most_bytes()) else { return 1 };
+    let chunks = algorithm.unit_chunks * super::message_units(algorithm.kind, algorithm.ranks);
+    let chunk = most.div_ceil(chunks.into()).max(1);
+    u32::try_from(runtime.slot_bytes(algorithm.protocol) / chunk).unwrap_or(u32::MAX).max(1)
+}
+
+/// Sends that wait for room for ever: where chunks are largest, and where a message has all of a step. Waits that nothing
 /// would end with any room are findings of stage 2.
 fn hangs(connected: &Connected, runtime: Runtime) -> Option<Diagnostic> {
-    if !stuck(connected, Room::Unbounded).is_empty() {
+    if !stuck(connected, Room::UNBOUNDED).is_empty() {
         return None;
     }
     let (name, protocol) = (runtime.name(), connected.algorithm.protocol);
     let room = room(protocol);
-    let always = stuck(connected, Room::Sends(room));
+    let always = stuck(connected, Room { of: u32::MAX, most: room });
+    let of = least_of_message(&connected.algorithm, runtime);
     let (blocks, when) = match always.is_empty() {
-        true => (stuck(connected, Room::Chunks(room)), " where a slot holds one chunk"),
-        false => (always, ""),
+        true => {
+            let slot = words::count(of.into(), "chunk");
+            (stuck(connected, Room { of, most: room }), format!(" where a message has {slot}"))
+        }
+        false => (always, String::new()),
     };
     let sends = |step: &u32| connected.steps[*step as usize].to.is_some();
     let first = blocks.iter().copied().find(sends)?;

@@ -220,11 +220,11 @@ impl Import {
     /// The plan ends with the room that RCCL's FIFOs have while chunks are small, and not with ours.
     fn short_of_slots(&self, sequence: &Sequence, program: &Program) -> Option<Diagnostic> {
         let plan = &self.plan;
-        if sequence.fits(plan, Room::Chunks(SLOTS)) {
+        if sequence.fits(plan, Room { of: 1, most: SLOTS }) {
             return None;
         }
         let sends = runtime::room(plan.algorithm.protocol);
-        if !sequence.fits(plan, Room::Sends(sends)) {
+        if !sequence.fits(plan, Room { of: u32::MAX, most: sends }) {
             return None;
         }
         let message = format!("`{}` needs more than {SLOTS} chunks on their way at once", program.name);

@@ -63,6 +63,24 @@ impl Runtime {
         }
     }
 
+    /// The largest message of a file that does not say so; `None` where it is any.
+    pub(super) fn most_bytes(self) -> Option<u64> {
+        (self == Runtime::Msccl).then_some(1 << 27)
+    }
+
+    /// Bytes of data of a message, with the buffers that the runtime has by default.
+    pub(super) fn slot_bytes(self, protocol: Protocol) -> u64 {
+        match (protocol, self) {
+            // Four of the eight steps of 4 MiB.
+            (Protocol::Simple, _) => 2 << 20,
+            // A step of 8 lines of 8 bytes a thread.
+            (Protocol::Ll, Runtime::Msccl) => 8 * 8 * 512,
+            (Protocol::Ll, Runtime::Rccl) => 8 * 8 * 256,
+            // A step of 120 words a thread, of which one in 16 holds flags.
+            (Protocol::Ll128, _) => 120 * 8 * 640 / 16 * 15,
+        }
+    }
+
     /// The attributes of `algo` without which it refuses a file.
     pub(super) fn needs(self) -> &'static [&'static str] {
         match self {

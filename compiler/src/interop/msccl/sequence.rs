@@ -30,13 +30,16 @@ pub(super) struct Sequence {
 
 /// The room of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Room {
-    /// Everything.
-    Unbounded,
-    /// So many chunks.
-    Chunks(u32),
-    /// So many steps that send.
-    Sends(u32),
+pub(super) struct Room {
+    /// The most chunks of a message. A message is of one step.
+    pub(super) of: u32,
+    /// The most messages on their way.
+    pub(super) most: u32,
+}
+
+impl Room {
+    /// Room for everything.
+    pub(super) const UNBOUNDED: Room = Room { of: u32::MAX, most: u32::MAX };
 }
 
 /// Lays the steps out.
@@ -48,7 +51,7 @@ pub(super) fn sequence(
     shape: Shape,
     source: &SourceFile,
 ) -> Result<Sequence, Vec<Diagnostic>> {
-    let (order, whole) = order(connected, Room::Unbounded);
+    let (order, whole) = order(connected, Room::UNBOUNDED);
     let mut laying = Laying::new(connected, shape, source);
     laying.judge();
     if !laying.findings.is_empty() {
@@ -118,9 +121,8 @@ struct StepRun<'a> {
     /// Blocks that wait for more of a step.
     sleeping: FxHashMap<u32, Vec<usize>>,
     order: Vec<(u32, u32)>,
-    /// For each sending block the steps that it has begun to send with, in order, as far as not received; and the
-    /// chunks that are on their way.
-    sent: FxHashMap<BlockId, (VecDeque<u32>, u32)>,
+    /// For each sending block the steps of its messages that are on their way, in order.
+    sent: FxHashMap<BlockId, VecDeque<u32>>,
 }
 
 impl StepRun<'_> {
@@ -153,32 +155,22 @@ impl StepRun<'_> {
         if let Some(from) = linked.from.filter(|&from| self.done[from as usize] <= chunk) {
             return Some(from);
         }
-        let (begun, chunks) = self.sent.get(&linked.place).filter(|_| linked.to.is_some())?;
-        let full = match self.room {
-            Room::Unbounded => false,
-            Room::Chunks(most) => *chunks >= most,
-            Room::Sends(most) => chunk == 0 && begun.len() >= most as usize,
-        };
+        let begun = self.sent.get(&linked.place).filter(|_| linked.to.is_some())?;
+        let full = chunk.is_multiple_of(self.room.of) && begun.len() >= self.room.most as usize;
         let first = begun.front().filter(|_| full)?;
         self.connected.steps[*first as usize].to
     }
 
     fn carry_out(&mut self, number: u32, linked: &Linked) {
         let chunk = self.done[number as usize];
-        if linked.to.is_some() {
-            let (begun, chunks) = self.sent.entry(linked.place).or_default();
-            *chunks += 1;
-            if chunk == 0 {
-                begun.push_back(number);
-            }
+        if linked.to.is_some() && chunk.is_multiple_of(self.room.of) {
+            self.sent.entry(linked.place).or_default().push_back(number);
         }
-        if let Some(from) = linked.from {
+        if let Some(from) = linked.from
+            && (chunk + 1 == linked.step.count || (chunk + 1).is_multiple_of(self.room.of))
+        {
             let sender = self.connected.steps[from as usize].place;
-            let (begun, chunks) = self.sent.entry(sender).or_default();
-            *chunks = chunks.saturating_sub(1);
-            if chunk + 1 == linked.step.count {
-                begun.pop_front();
-            }
+            self.sent.entry(sender).or_default().pop_front();
         }
         self.done[number as usize] = chunk + 1;
         self.order.push((number, chunk));
