@@ -416,7 +416,9 @@ fn limits_of_the_runtimes() {
     let channel = RING.replace("chan=\"1\"", "chan=\"32\"");
     assert!(judged(&channel, Runtime::Msccl)[0].ends_with("a thread block on channel 32"));
     // What the file does not say is inferred, and missed by the runtimes.
-    for (attribute, note) in [(" coll=\"allreduce\"", "taken as all_reduce"), (" inplace=\"1\"", "taken as in place")] {
+    for (attribute, note) in
+        [(" coll=\"allreduce\"", "taken as all_reduce"), (" inplace=\"1\"", "taken as in place")]
+    {
         let text = with(RING, attribute, "").replace(" outofplace=\"1\"", "");
         let plan = good(&text);
         assert!(plan.in_place, "{note}");

@@ -38,8 +38,11 @@ fn moves(counts: &[usize], lined: bool) -> Vec<TestMove> {
     // Each shape meets each case of slots in turn.
     let all = pairs.enumerate().map(|(i, pair)| (pair, slots[(i + i / 3) % slots.len()]));
     let cut = |slots: u64, ends: usize| slots & u64::MAX >> (64 - ends);
-    all.map(|((sources, dests), slots)| {
-        TestMove { sources, dests, from: cut(slots, sources), to: cut(slots, dests) }
+    all.map(|((sources, dests), slots)| TestMove {
+        sources,
+        dests,
+        from: cut(slots, sources),
+        to: cut(slots, dests),
     })
     .collect()
 }
@@ -93,7 +96,8 @@ fn run(protocol: Protocol, moves: &[TestMove]) {
         classes: Vec::new(),
         names: Vec::new(),
     };
-    let options = quadrille_runtime::Options { block_cap: 1, ..quadrille_runtime::Options::default() };
+    let options =
+        quadrille_runtime::WorldOptions { block_cap: 1, ..quadrille_runtime::WorldOptions::default() };
     let session = World::virtual_gpus_with(1, options).unwrap().session().unwrap();
     let unproved = Unproved { name: entry.to_owned(), shape, divisible: false, cuda };
     let kernels = load_unproved(session.communicators(), &unproved).unwrap_or_else(|error| panic!("{error}"));
@@ -101,8 +105,10 @@ fn run(protocol: Protocol, moves: &[TestMove]) {
         (0..chunks * COUNT).flat_map(|i| value(i / COUNT, i % COUNT).to_le_bytes()).collect();
     let call = session.prepare(kernels, &[input]).unwrap();
     let batch = session.execute(&[call]).unwrap_or_else(|error| panic!("{protocol}: {error}"));
-    let words: Vec<u32> =
-        batch.outputs[0][0].chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    let words: Vec<u32> = batch.outputs[0][0]
+        .chunks_exact(4)
+        .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
+        .collect();
     for (found, (each, dest, sums)) in words.chunks(COUNT).zip(&expected) {
         assert_eq!(found, sums, "{protocol}, {each:?}, destination {dest}");
     }

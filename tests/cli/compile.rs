@@ -87,7 +87,8 @@ fn compile_writes_msccl_xml_where_it_is_asked_for() {
     let many = "#[collective(broadcast, ranks = [2], chunks = 65, in_place)]\n\
                 fn many() { for c in 0..65 { data[1][c] = data[0][c]; } }";
     let folder = folder_with(many);
-    in_folder(&folder, "compile file.rs --emit msccl --for rccl").fails(1, &["needs 65 steps", "--for msccl"]);
+    in_folder(&folder, "compile file.rs --emit msccl --for rccl")
+        .fails(1, &["needs 65 steps", "--for msccl"]);
     in_folder(&folder, "compile file.rs --emit msccl").succeeds();
 }
 

@@ -127,7 +127,10 @@ fn check_judges_the_runtime_of_a_file_first() {
         assert!(ran.stderr.contains(says), "{says}: {ran:?}");
     }
     let json = run(["check", &path, "--format", "json"]).json();
-    assert_eq!((json["executor"]["verdict"].as_str(), json["executor"]["quadrille"].as_str()), (Some("wrong"), Some("right")));
+    assert_eq!(
+        (json["executor"]["verdict"].as_str(), json["executor"]["quadrille"].as_str()),
+        (Some("wrong"), Some("right"))
+    );
     // It is executed all the same.
     run(["run", &path, "--bytes", "1600"]).succeeds();
 }

@@ -15,10 +15,7 @@ pub(super) struct OwnVerdict {
 
 impl OwnVerdict {
     /// Joins what is found on a plan's executor with what Quadrille's proof finds.
-    pub(super) fn new<'a>(
-        own: ExecutorVerdict,
-        proof: impl Iterator<Item = &'a Diagnostic>,
-    ) -> OwnVerdict {
+    pub(super) fn new<'a>(own: ExecutorVerdict, proof: impl Iterator<Item = &'a Diagnostic>) -> OwnVerdict {
         let refuses = |found: &&Diagnostic| matches!(found.check, Check::Unsupported | Check::Residency);
         let (refused, common): (Vec<_>, Vec<_>) = proof.partition(refuses);
         OwnVerdict { own, common: common.len(), refused: refused.len() }

@@ -55,7 +55,8 @@ fn refused(algorithm: &Algorithm, runtime: Runtime) -> Vec<Diagnostic> {
         let [first, second] = two else { continue };
         let chained = first.kind == StepKind::Nop && first.after.is_some();
         if chained && second.kind != StepKind::Nop && second.after.is_none() {
-            let message = format!("the step after a `nop` has no dependence of its own, and {name} refuses it");
+            let message =
+                format!("the step after a `nop` has no dependence of its own, and {name} refuses it");
             let note = "the last dependence of several stands on the step itself";
             findings.push(finding(Check::Syntax, second.loc, message).note(note));
         }
@@ -79,7 +80,8 @@ pub(super) fn beyond(algorithm: &Algorithm, runtime: Runtime) -> Vec<Diagnostic>
     let mut beyond = |loc, what: String, note: String| {
         findings.push(finding(Check::Unsupported, loc, what).note(note));
     };
-    if let Some((channels, at)) = algorithm.said.channels.filter(|(count, _)| *count > limits.channels.into()) {
+    if let Some((channels, at)) = algorithm.said.channels.filter(|(count, _)| *count > limits.channels.into())
+    {
         let note = format!("{name} has {} channels", limits.channels);
         beyond(at, format!("the file wants {channels} channels"), note);
     }
@@ -98,8 +100,11 @@ pub(super) fn beyond(algorithm: &Algorithm, runtime: Runtime) -> Vec<Diagnostic>
                 let count: &mut usize = on_channel.entry((block.channel, way)).or_default();
                 *count += usize::from(peer.is_some());
                 if peer.is_some() && *count == limits.blocks_of_channel + 1 {
-                    let what =
-                        format!("more than {} thread blocks that {way} on channel {}", *count - 1, block.channel);
+                    let what = format!(
+                        "more than {} thread blocks that {way} on channel {}",
+                        *count - 1,
+                        block.channel
+                    );
                     beyond(block.loc, what, format!("{name} has room for {} on a GPU", *count - 1));
                 }
             }

@@ -1,8 +1,8 @@
 //! Refuses what a file cannot say, and what is beyond the limits of its runtime.
 
 use crate::diagnostic::{Check, Diagnostic, Loc};
-use crate::interop::msccl::fits::coll;
 use crate::interop::msccl::document::Algorithm;
+use crate::interop::msccl::fits::coll;
 use crate::interop::msccl::runtime::Runtime;
 use crate::options::{Protocol, ScheduleOptions, StatementOptions, Transport};
 use crate::program::Program;
@@ -15,11 +15,7 @@ pub(super) fn protocol(program: &Program, options: &ScheduleOptions) -> Protocol
 }
 
 /// Everything that a file cannot say.
-pub(super) fn unsayable(
-    program: &Program,
-    options: &ScheduleOptions,
-    runtime: Runtime,
-) -> Vec<Diagnostic> {
+pub(super) fn unsayable(program: &Program, options: &ScheduleOptions, runtime: Runtime) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut refuse = |loc: Loc, message: String, note: &str| {
         let finding = Diagnostic::new(Check::Unsupported, loc, message).note(note);

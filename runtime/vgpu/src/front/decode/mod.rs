@@ -27,8 +27,8 @@ use crate::front::cfg::{FlowGraph, find_meeting_points};
 use crate::front::operands::operands;
 use crate::front::share_registers::{Sharing, compact};
 use crate::isa::{
-    FRAME_PARAMS, Inst, InstructionClass, NEVER, OperandLists, PredOperand, Preset,
-    PtxFunction, PtxOp, RegisterLayout,
+    FRAME_PARAMS, Inst, InstructionClass, NEVER, OperandLists, PredOperand, Preset, PtxFunction, PtxOp,
+    RegisterLayout,
 };
 use crate::registers::{Bank, NO_NAME, Name};
 

@@ -4,9 +4,7 @@ use super::{Decoder, MAX_LOCAL_BYTES, MAX_PARAM_BYTES, Result, Symbol, align_up}
 use crate::arithmetic::types::Ty;
 use crate::fault::{PtxProblemKind, Space};
 use crate::front::ast::{AstOperand, AstStatementKind, Var};
-use crate::isa::{
-    Address, FRAME_PARAMS, FunctionParam, MemoryAccess, MemoryOrder, Preset, PtxOp, Scope,
-};
+use crate::isa::{Address, FRAME_PARAMS, FunctionParam, MemoryAccess, MemoryOrder, Preset, PtxOp, Scope};
 use crate::registers::{Bank, NO_NAME};
 use rustc_hash::FxHashSet;
 
