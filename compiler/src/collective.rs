@@ -372,6 +372,10 @@ impl Evaluate for Otherwise {
             for finding in &mut list {
                 let why = "called in place, where `input` and `output` are one buffer, here `data`";
                 finding.notes.push(why.to_owned());
+                // A remedy for the program as it is written is none for the other way of calling it.
+                finding.help = Some(
+                    "call it with two buffers, or keep the result in `scratch` until everybody has read the input".to_owned(),
+                );
             }
             list
         })

@@ -54,7 +54,12 @@ impl Places {
     pub(crate) fn syntax(&mut self, error: syn::Error) -> Vec<Diagnostic> {
         let one = |error: syn::Error| {
             let loc = self.between(error.span(), error.span());
-            Diagnostic::new(Check::Syntax, loc, error.to_string())
+            let finding = Diagnostic::new(Check::Syntax, loc, error.to_string());
+            match finding.message.as_str() {
+                "unexpected token, expected `]`" => finding
+                    .help("each index has brackets of its own: write `output[0][0]` and not `output[0, 0]`"),
+                _ => finding,
+            }
         };
         error.into_iter().map(one).collect()
     }

@@ -14,11 +14,12 @@ use quadrille_compiler::body::{Body, Size};
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::diagnostic::{Check, Diagnostic, SourceFile};
 use quote::quote;
+use syn::parse::{Parse, ParseStream};
 use syn::{Item, ItemFn};
 
 /// Expands `#[collective(options)] item` to an item that yields the collective, if stage 1 finds nothing wrong for any
 /// listed world size. Otherwise every finding becomes an error, and a stub of the item spares its callers a second one.
-/// Tokens that are no Rust stay as they are, for rustc to report.
+/// Tokens that are no Rust stay for rustc to report, beside such a stub.
 pub fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     expand_if(options, item, stage1)
 }
@@ -50,10 +51,41 @@ fn expand_if(
             let error = places.compile_errors(&[finding]);
             return quote!(#error #other);
         }
-        Err(_) => return item,
+        Err(_) => return unparsed(item),
     };
     let embedded = Embedded::new(&options, &item);
     yielding(options, &SharedFns { own: &item, called: &[], whole: &item }, &embedded, check, &mut Vec::new())
+}
+
+/// Leaves tokens that are no item behind, where rustc reports them and nothing sees what they define, and a stub for the
+/// callers of the fn that they were meant to be.
+fn unparsed(item: TokenStream) -> TokenStream {
+    match syn::parse2::<Unparsed>(item.clone()) {
+        Ok(Unparsed { vis, name }) => quote! {
+            const _: () = { #item };
+            #vis fn #name() -> ::quadrille::Collective {
+                ::core::panic!("the collective has errors")
+            }
+        },
+        Err(_) => item,
+    }
+}
+
+/// The beginning of a fn whose body cannot be parsed.
+struct Unparsed {
+    vis: syn::Visibility,
+    name: syn::Ident,
+}
+
+impl Parse for Unparsed {
+    fn parse(input: ParseStream) -> syn::Result<Unparsed> {
+        input.call(syn::Attribute::parse_outer)?;
+        let vis = input.parse()?;
+        input.parse::<syn::Token![fn]>()?;
+        let name = input.parse()?;
+        input.parse::<TokenStream>()?;
+        Ok(Unparsed { vis, name })
+    }
 }
 
 /// A collective's fn, and the fns that it shares with others.

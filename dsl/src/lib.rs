@@ -35,4 +35,4 @@ mod syntax;
 
 pub use expand::{expand, expand_unproved, misplaced_schedule};
 pub use module::expand_module;
-pub use source::parse_file;
+pub use source::{ParsedFile, parse_file};

@@ -17,7 +17,74 @@ use syn::{Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStatic, ItemStruct};
 /// # Errors
 /// All findings of all collectives at once; those of their runs come with [`Collective::check`].
 pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics> {
-    // As rustc reads it.
+    ParsedFile::new(path, text)?.all()
+}
+
+/// The collectives of a file, each by itself: findings on one do not hide another.
+#[derive(Debug)]
+pub struct ParsedFile {
+    source: SourceFile,
+    /// The collectives by name, in the order of the text.
+    collectives: Vec<(String, Result<Collective, Vec<Diagnostic>>)>,
+    /// Findings on items that are no collectives, such as attributes where they mean nothing.
+    stray: Vec<Diagnostic>,
+}
+
+impl ParsedFile {
+    /// Parses a file as [`parse_file`] does.
+    ///
+    /// # Errors
+    /// If the text is not Rust.
+    pub fn new(path: &str, text: &str) -> Result<ParsedFile, Diagnostics> {
+        let (source, file) = items(path, text)?;
+        let mut parsed = ParsedFile { source, collectives: Vec::new(), stray: Vec::new() };
+        parsed.items(file.items, &[]);
+        Ok(parsed)
+    }
+
+    /// The names of the collectives, in the order of the text.
+    pub fn names(&self) -> Vec<String> {
+        self.collectives.iter().map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The first collective of a name; `None` if there is none.
+    ///
+    /// # Errors
+    /// The findings on this collective, and not those on others.
+    pub fn one(self, name: &str) -> Option<Result<Collective, Diagnostics>> {
+        let (_, found) = self.collectives.into_iter().find(|(known, _)| known == name)?;
+        Some(found.map_err(|list| Diagnostics { list, source: Some(self.source) }))
+    }
+
+    /// Every collective.
+    ///
+    /// # Errors
+    /// All findings at once, each once, in the order of the text.
+    pub fn all(self) -> Result<Vec<Collective>, Diagnostics> {
+        let (mut collectives, mut list) = (Vec::new(), self.stray);
+        for (_, found) in self.collectives {
+            match found {
+                Ok(collective) => collectives.push(collective),
+                // Findings on fns that several collectives share come with each of them.
+                Err(findings) => {
+                    for finding in findings {
+                        if !list.contains(&finding) {
+                            list.push(finding);
+                        }
+                    }
+                }
+            }
+        }
+        if list.is_empty() {
+            return Ok(collectives);
+        }
+        list.sort_by_key(|finding| finding.loc);
+        Err(Diagnostics { list, source: Some(self.source) })
+    }
+}
+
+/// Reads a file as rustc does.
+fn items(path: &str, text: &str) -> Result<(SourceFile, syn::File), Diagnostics> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text).replace("\r\n", "\n");
     let source = SourceFile { path: path.into(), first_line: 1, text: text.as_str().into() };
     let refused = match text.parse::<TokenStream>() {
@@ -27,20 +94,10 @@ pub fn parse_file(path: &str, text: &str) -> Result<Vec<Collective>, Diagnostics
     if let Some(finding) = refused {
         return Err(Diagnostics { list: vec![finding], source: Some(source) });
     }
-    let file = match syn::parse_file(&text) {
-        Ok(file) => file,
-        Err(error) => {
-            let list = Places::default().syntax(error);
-            return Err(Diagnostics { list, source: Some(source) });
-        }
-    };
-    let mut found = FoundCollectives::default();
-    found.items(file.items, &[], &source);
-    if found.findings.is_empty() {
-        return Ok(found.collectives);
+    match syn::parse_file(&text) {
+        Ok(file) => Ok((source, file)),
+        Err(error) => Err(Diagnostics { list: Places::default().syntax(error), source: Some(source) }),
     }
-    found.findings.sort_by_key(|finding| finding.loc);
-    Err(Diagnostics { list: found.findings, source: Some(source) })
 }
 
 /// The finding on text in which Rust sees no tokens; the lexer says where, but not why.
@@ -51,55 +108,41 @@ fn no_tokens(error: &LexError) -> Diagnostic {
     )
 }
 
-#[derive(Default)]
-struct FoundCollectives {
-    collectives: Vec<Collective>,
-    findings: Vec<Diagnostic>,
-}
-
-impl FoundCollectives {
+impl ParsedFile {
     /// Collects what `items` are; `shared` are those of them that collectives may call.
-    fn items(&mut self, items: Vec<Item>, shared: &[ItemFn], source: &SourceFile) {
+    fn items(&mut self, items: Vec<Item>, shared: &[ItemFn]) {
         for item in items {
             match item {
-                Item::Fn(item) => self.item_fn(item, shared, source),
-                Item::Mod(module) => self.module(module, source),
+                Item::Fn(item) => self.item_fn(item, shared),
+                Item::Mod(module) => self.module(module),
                 Item::Const(ItemConst { ref attrs, .. })
                 | Item::Enum(ItemEnum { ref attrs, .. })
                 | Item::Static(ItemStatic { ref attrs, .. })
                 | Item::Struct(ItemStruct { ref attrs, .. })
                     if attrs.iter().any(is_collective) =>
                 {
-                    self.findings.push(no_fn(&mut Places::default(), &item));
+                    self.stray.push(no_fn(&mut Places::default(), &item));
                 }
                 _ => {}
             }
         }
     }
 
-    fn module(&mut self, module: ItemMod, source: &SourceFile) {
+    fn module(&mut self, module: ItemMod) {
         let mut shared = Vec::new();
         if let Some(attribute) = item::attribute(&module.attrs) {
             let options = item::parentheses(attribute);
-            self.findings.extend(item::misplaced(&module, &options, &mut Places::default()));
+            self.stray.extend(item::misplaced(&module, &options, &mut Places::default()));
             shared = module.content.as_ref().map(|(_, items)| item::helpers(items)).unwrap_or_default();
         }
-        self.items(module.content.map(|(_, items)| items).unwrap_or_default(), &shared, source);
+        self.items(module.content.map(|(_, items)| items).unwrap_or_default(), &shared);
     }
 
-    fn item_fn(&mut self, mut item: ItemFn, shared: &[ItemFn], source: &SourceFile) {
+    fn item_fn(&mut self, mut item: ItemFn, shared: &[ItemFn]) {
         let called = item::called(item.to_token_stream(), shared);
         let Some(options) = take_options(&mut item) else { return };
-        match syntax::parse(options, item, &called, Places::default()).body {
-            Ok(body) => self.collectives.push(Collective::new(body, source.clone())),
-            // What several collectives share is reported once.
-            Err(findings) => {
-                for finding in findings {
-                    if !self.findings.contains(&finding) {
-                        self.findings.push(finding);
-                    }
-                }
-            }
-        }
+        let name = item.sig.ident.to_string();
+        let parsed = syntax::parse(options, item, &called, Places::default()).body;
+        self.collectives.push((name, parsed.map(|body| Collective::new(body, self.source.clone()))));
     }
 }

@@ -38,6 +38,16 @@ fn a_wrong_collective_leaves_errors_and_a_stub() {
     assert!(!text.contains("__private"), "{text}");
 }
 
+/// rustc reports a body that is no Rust, once, and callers find a stub.
+#[test]
+fn a_body_that_cannot_be_parsed_leaves_a_stub() {
+    let item: TokenStream = "/// Text.\npub(crate) fn broken() { let x = ; }".parse().unwrap();
+    let text = left("all_reduce, ranks = [2]".parse().unwrap(), item);
+    assert!(text.contains("const_:()={#[doc=\"Text.\"]pub(crate)fnbroken(){letx=;}};"), "{text}");
+    assert!(text.contains("pub(crate)fnbroken()->::quadrille::Collective{"), "{text}");
+    assert!(!text.contains("compile_error"), "{text}");
+}
+
 /// `cargo test -p quadrille-dsl --test all expansion -- --ignored --nocapture`: unoptimized, as rustc runs a macro without
 /// a profile override.
 #[test]

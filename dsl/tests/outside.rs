@@ -243,7 +243,7 @@ fn names() {
             "no fn here is called `send`",
             "chunks are moved by assignment: `output[r][c] = input[s][c];`",
         ),
-        ("let x = max(1, 2);", "no fn here is called `max`", "write it as a method: `a.min(b)`"),
+        ("let x = max(1, 2);", "no fn here is called `max`", "write it as a method: `a.max(b)`"),
         ("fn next(r: i64) {} nxet(1);", "no fn here is called `nxet`", "write `next`"),
         ("ouput[0][0] = input[0][0];", "no buffer is called `ouput`", "write `output`"),
         ("output[0][0] = inputs[0][0];", "no buffer is called `inputs`", "write `input`"),
@@ -288,4 +288,50 @@ fn one_finding_a_name() {
             ("5:9".to_owned(), "nothing here is called `other` [syntax]".to_owned()),
         ]
     );
+}
+
+/// What each of these gets told.
+#[test]
+fn advice() {
+    let arithmetic = "a collective moves and combines data; for a mean call it with the operator avg";
+    for (line, help) in [
+        ("output[0][0].copy_from(input[1][0]);", "write `output[0][0] = input[1][0];`"),
+        ("output[0][0].store(input[1][0]);", "write `output[0][0] = input[1][0];`"),
+        ("let m = std::cmp::max(1, 2);", "write it as a method: `a.max(b)`"),
+        ("let m = min(1, 2);", "write it as a method: `a.min(b)`"),
+        ("let v = vec![1, 2];", "write an array: `[a, b]`"),
+        ("let v = dbg!(1);", "prints nothing: leave it out"),
+        ("let v = todo!();", "write `assert!(condition"),
+        ("output[..][0] = reduce(input[..][0]) / RANKS;", arithmetic),
+        ("output[..][0] = 2 * reduce(input[..][0]);", arithmetic),
+        ("output[0][0] = input[0][0] * 2;", arithmetic),
+        ("output[0][0] = -input[0][0];", arithmetic),
+        ("output[..][0] = rms_norm(input[..][0]);", arithmetic),
+        (
+            "output[..][0] = mean(input[..][0]);",
+            "write `reduce(input[..][0])`; call it with the operator avg",
+        ),
+        ("output[0][0] = max(input[0][0], input[1][0]);", "write `reduce([input[0][0], input[1][0]])`"),
+        ("output[0][0] = input[0][0] - input[1][0];", "chunks are combined by `+`"),
+        ("output[0, 0] = input[0][0];", "write `output[0][0]` and not `output[0, 0]`"),
+    ] {
+        let findings = one(&body(line)).expect_err(line);
+        assert_eq!(findings.list.len(), 1, "{line}: {findings:?}");
+        let said = findings.list[0].help.clone().unwrap_or_default();
+        assert!(said.contains(help), "{line}: {said}");
+    }
+}
+
+/// A misspelt option or key is answered with the nearest name, and what it was meant to give is not also called missing.
+#[test]
+fn nearest_names() {
+    let text =
+        "#[collective(all_reduce, rank = [4], chunk = 2, inplace)]\n#[schedule(transports = put)]\nfn f() {}";
+    let list = one(text).expect_err("four names are wrong").list;
+    let help: Vec<_> = list.iter().map(|finding| finding.help.clone().unwrap_or_default()).collect();
+    let begin = ["write `ranks`", "write `chunks`", "write `in_place`", "write `transport`"];
+    assert_eq!(help.len(), begin.len(), "{list:?}");
+    assert!(help.iter().zip(begin).all(|(help, begin)| help.starts_with(begin)), "{help:?}");
+    let list = one("#[collective(all_reduce, ranks = [N])]\nfn f() {}").expect_err("a name").list;
+    assert!(list[0].help.as_ref().is_some_and(|help| help.contains("`ranks = [2, 4, 8]`")), "{list:?}");
 }

@@ -1,6 +1,7 @@
 //! What is no program: every finding at once, each with its place, its check, and what to write instead.
 
 use crate::common::{body, in_place, one};
+use quadrille_dsl::ParsedFile;
 
 /// All findings of a text as `line:column-line:column message [check]`, one a line.
 fn rejected(text: &str) -> String {
@@ -337,4 +338,17 @@ fn absurd_world_sizes_are_refused() {
         let refused = collective.program(ranks).unwrap_err().to_string();
         assert!(refused.contains("a world has 1 to 1152 ranks"), "{refused}");
     }
+}
+
+/// Findings on one collective do not hide another.
+#[test]
+fn a_collective_by_name() {
+    let text = "#[collective(all_reduce, ranks = [2])]\nfn wrong() { let x = y; }\n\
+                #[collective(all_reduce, ranks = [2])]\nfn right() { output[..][0] = reduce(input[..][0]); }\n";
+    let parsed = || ParsedFile::new("file.rs", text).unwrap();
+    assert_eq!(parsed().names(), ["wrong", "right"]);
+    assert_eq!(parsed().one("right").unwrap().unwrap().name, "right");
+    assert_eq!(parsed().one("wrong").unwrap().unwrap_err().list.len(), 1);
+    assert!(parsed().one("neither").is_none());
+    assert_eq!(parsed().all().unwrap_err().list.len(), 1);
 }

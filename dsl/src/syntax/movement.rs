@@ -1,6 +1,7 @@
 //! Statements that move data: assignments to chunks.
 
 use super::lift::attributes;
+use super::names::NO_ARITHMETIC;
 use super::parser::{BodyParser, Typed, text};
 use super::statement::buffer_root;
 use quadrille_compiler::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr, Type};
@@ -138,12 +139,16 @@ impl BodyParser {
             syn::Expr::Binary(binary)
                 if terms(&binary.left).into_iter().any(|t| buffer_root(t).is_some()) =>
             {
-                let what = format!("`{}` on chunks", quote::ToTokens::to_token_stream(&binary.op));
-                self.outside(
-                    binary,
-                    what,
-                    "chunks are combined by `+`, which stands for the call's operator",
-                );
+                self.no_arithmetic(binary);
+                None
+            }
+            syn::Expr::Binary(binary) if concerns_chunks(&binary.left) || concerns_chunks(&binary.right) => {
+                self.no_arithmetic(binary);
+                None
+            }
+            syn::Expr::Unary(unary) if concerns_chunks(&unary.expr) => {
+                let what = format!("`{}` on chunks", quote::ToTokens::to_token_stream(&unary.op));
+                self.outside(unary, what, NO_ARITHMETIC);
                 None
             }
             _ if buffer_root(term).is_some() || self.like_a_chunk(term) => self.operand(term),
@@ -154,6 +159,18 @@ impl BodyParser {
                 None
             }
         }
+    }
+
+    /// Reports an operator on chunks that is not `+`.
+    fn no_arithmetic(&mut self, binary: &syn::ExprBinary) {
+        let what = format!("`{}` on chunks", quote::ToTokens::to_token_stream(&binary.op));
+        let scales = [&binary.left, &binary.right].into_iter().any(|side| !concerns_chunks(side));
+        let help = if scales {
+            NO_ARITHMETIC
+        } else {
+            "chunks are combined by `+`, which stands for the call's operator"
+        };
+        self.outside(binary, what, help);
     }
 
     /// `buffer[ranks][chunks]`.
@@ -251,6 +268,16 @@ impl BodyParser {
                 None
             }
         }
+    }
+}
+
+/// Returns true for an expression on chunks: a chunk, `reduce(..)`, or arithmetic on one.
+fn concerns_chunks(expr: &syn::Expr) -> bool {
+    match unwrapped(expr) {
+        syn::Expr::Binary(binary) => concerns_chunks(&binary.left) || concerns_chunks(&binary.right),
+        syn::Expr::Unary(unary) => concerns_chunks(&unary.expr),
+        syn::Expr::Call(call) => text(&call.func) == "reduce" || call.args.iter().any(concerns_chunks),
+        expr => buffer_root(expr).is_some(),
     }
 }
 

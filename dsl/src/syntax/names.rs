@@ -28,6 +28,33 @@ const SYNCHRONIZATIONS: [&str; 14] = [
 const MOVEMENTS: [&str; 10] =
     ["send", "recv", "receive", "put", "get", "copy", "memcpy", "load", "store", "reduce_scatter"];
 
+/// Methods that store their argument to what they are called on.
+const STORES: [&str; 8] =
+    ["copy_from", "clone_from", "copy_from_slice", "clone_from_slice", "assign", "set", "store", "write"];
+
+/// Fns that libraries have for the combination of data: here the call's operator.
+const OPERATORS: [&str; 12] = [
+    "sum",
+    "add",
+    "plus",
+    "prod",
+    "product",
+    "mul",
+    "min",
+    "minimum",
+    "max",
+    "maximum",
+    "combine",
+    "all_reduce",
+];
+
+/// Names of means.
+const MEANS: [&str; 3] = ["avg", "average", "mean"];
+
+/// The help for arithmetic on the values of chunks.
+pub(super) const NO_ARITHMETIC: &str = "a collective moves and combines data; for a mean call it with the operator avg, \
+    for a factor on every input with premul_sum, and compute anything else before or after it";
+
 /// Names that SPMD programs have for the rank that they run on.
 const OWN_RANK: [&str; 6] = ["rank", "my_rank", "myrank", "rank_id", "me", "self"];
 
@@ -88,6 +115,7 @@ impl BodyParser {
         if self.operator_on_chunks(&syn::Expr::Call(call.clone())) {
             return;
         }
+        let last = name.rsplit("::").next().unwrap_or(name).trim();
         let near = nearest(name, self.function_scope.iter().rev().map(|(known, _)| &**known));
         let help = if name == "reduce" {
             let message = "`reduce(..)` combines chunks, and yields no number";
@@ -98,8 +126,8 @@ impl BodyParser {
                 .to_owned()
         } else if synchronizes(name) {
             NO_SYNCHRONIZATION.to_owned()
-        } else if ["min", "max", "std::cmp::min", "std::cmp::max"].contains(&name) {
-            "write it as a method: `a.min(b)`".to_owned()
+        } else if let Some(method) = ["min", "max"].into_iter().find(|method| last == *method) {
+            format!("write it as a method: `a.{method}(b)`")
         } else if let Some(near) = near {
             format!("write `{near}`")
         } else if MOVEMENTS.contains(&name) {
@@ -146,9 +174,17 @@ impl BodyParser {
         if synchronizes(name) {
             return self.outside(at, format!("`{name}(..)`"), NO_SYNCHRONIZATION);
         }
-        if MOVEMENTS.contains(&name) {
+        if let (true, syn::Expr::MethodCall(_), [to, from]) = (STORES.contains(&name), at, operands) {
+            let instead = format!("write `{} = {};`", text(to), text(from));
+            return self.outside(at, format!("`{name}(..)`"), &instead);
+        }
+        if MOVEMENTS.contains(&name) || STORES.contains(&name) {
             let instead = "chunks are moved by assignment: `output[r][c] = input[s][c];`";
             return self.outside(at, format!("`{name}(..)`"), instead);
+        }
+        let last = name.rsplit("::").next().unwrap_or(name).trim();
+        if !OPERATORS.contains(&last) && !MEANS.contains(&last) {
+            return self.outside(at, format!("`{name}(..)` on chunks"), NO_ARITHMETIC);
         }
         let instead = match operands {
             [one] => format!("reduce({})", text(one)),
@@ -157,7 +193,12 @@ impl BodyParser {
                 format!("reduce([{}])", several.join(", "))
             }
         };
-        let instead = format!("write `{instead}`; the call says by which operator");
+        let operator = if MEANS.contains(&last) {
+            "call it with the operator avg"
+        } else {
+            "the call says by which operator"
+        };
+        let instead = format!("write `{instead}`; {operator}");
         self.outside(at, format!("`{name}(..)` on chunks"), &instead);
     }
 

@@ -106,7 +106,14 @@ pub(super) fn sizes(parser: &mut BodyParser, value: &Expr) -> Vec<u32> {
         }
         Some(size) if (1..=LARGEST_WORLD.into()).contains(&size) => Some(size),
         _ => {
-            parser.syntax(item, format!("a world size is a whole number from 1 to {LARGEST_WORLD}"));
+            let message = format!("a world size is a whole number from 1 to {LARGEST_WORLD}");
+            let finding = parser.syntax(item, message);
+            if matches!(item, syn::Expr::Path(_)) {
+                finding.help(
+                    "write the sizes that every build proves as numbers, as in `ranks = [2, 4, 8]`; the body knows the world \
+                     size at hand as `RANKS`, and other sizes are proved when they are used",
+                );
+            }
             None
         }
     });

@@ -1,5 +1,6 @@
 //! The options of `#[collective(..)]`.
 
+use super::names::nearest;
 use super::numbers::{integer, params, sizes};
 use super::parser::{BodyParser, text};
 use proc_macro2::TokenStream;
@@ -58,7 +59,7 @@ pub(super) fn options(parser: &mut BodyParser, tokens: TokenStream, name_loc: Lo
                 .help(format!("begin with one of {}", kinds(|_| true))),
         );
     }
-    if !names.iter().any(|name| name == "ranks") {
+    if !seen.ranks_misspelt && !names.iter().any(|name| name == "ranks") {
         parser.report(
             Diagnostic::new(Check::Syntax, name_loc, "`#[collective(..)]` lists no world sizes")
                 .help("say which are verified at build, as in `ranks = [2, 4, 8]` or `ranks = 2..=8`"),
@@ -75,6 +76,8 @@ struct Seen {
     written: WrittenOptions,
     /// A kind was named, if perhaps one that there is not.
     kind_named: bool,
+    /// An option is misspelt that was meant to be `ranks`.
+    ranks_misspelt: bool,
     root: Option<Meta>,
     in_place: Option<Meta>,
 }
@@ -131,9 +134,12 @@ impl Seen {
             }
             (name, Meta::Path(_), _) => self.kind(parser, meta, name),
             _ => {
-                parser
-                    .syntax(meta, format!("`{name}` is no option of a collective"))
-                    .help(format!("the options are {OPTIONS}"));
+                let near = nearest(name, OPTIONS.split(", "));
+                // Not also called missing.
+                self.ranks_misspelt |= near == Some("ranks");
+                let list = format!("the options are {OPTIONS}");
+                let help = near.map_or_else(|| list.clone(), |near| format!("write `{near}`; {list}"));
+                parser.syntax(meta, format!("`{name}` is no option of a collective")).help(help);
             }
         }
     }
@@ -150,9 +156,11 @@ impl Seen {
                 .syntax(meta, format!("`{name}` is neither a kind nor an option of a collective"))
                 .note(format!("the kinds are {}", kinds(|_| true)))
                 .note(format!("the options are {OPTIONS}"));
+            let known = || Kind::ALL.into_iter().map(Kind::name).chain(OPTIONS.split(", "));
             let letters = |name: &str| name.replace('_', "").to_lowercase();
-            if let Some(kind) = Kind::ALL.into_iter().find(|kind| letters(kind.name()) == letters(name)) {
-                finding.help(format!("write `{kind}`"));
+            let same = known().find(|known| letters(known) == letters(name));
+            if let Some(near) = same.or_else(|| nearest(name, known())) {
+                finding.help(format!("write `{near}`"));
             }
         }
         // What cannot be told from a misspelt kind is not also called missing.

@@ -30,7 +30,20 @@ impl BodyParser {
             Expr::Struct(_) => ("a struct", "write a tuple"),
             Expr::Macro(call) => {
                 let what = format!("`{}!`", text(&call.mac.path));
-                return self.outside(expr, what, "the macros are statements of their own");
+                let instead = match text(&call.mac.path).as_str() {
+                    "vec" => "write an array: `[a, b]`, or `[a; 4]`",
+                    "print" | "println" | "eprint" | "eprintln" | "dbg" => {
+                        "the body runs while the collective is compiled, and prints nothing: leave it out; `assert!` shows values"
+                    }
+                    "panic" | "todo" | "unreachable" | "unimplemented" => {
+                        "write `assert!(condition, \"message\")`"
+                    }
+                    "assert_eq" | "assert_ne" | "debug_assert" => "write `assert!(a == b, \"message\")`",
+                    _ => {
+                        "the macros are `assert!`, `expect!` and `unspecified!`, each a statement of its own"
+                    }
+                };
+                return self.outside(expr, what, instead);
             }
             Expr::Unsafe(_) => ("`unsafe`", "nothing here needs it: leave it out"),
             Expr::Async(_) => ("an `async` block", "write a plain block"),

@@ -1,5 +1,6 @@
 //! `#[schedule(..)]`: how data is moved, never what.
 
+use super::names::nearest;
 use super::numbers::integer;
 use super::parser::{BodyParser, text};
 use quadrille_compiler::diagnostic::Loc;
@@ -85,8 +86,10 @@ impl BodyParser {
     }
 
     fn unknown(&mut self, pair: &MetaNameValue, name: &str, known: &str) {
-        self.syntax(pair, format!("`{name}` is nothing that `#[schedule(..)]` says"))
-            .help(format!("it says {known}"));
+        let near = nearest(name, known.split(", "));
+        let help = near
+            .map_or_else(|| format!("it says {known}"), |near| format!("write `{near}`; it says {known}"));
+        self.syntax(pair, format!("`{name}` is nothing that `#[schedule(..)]` says")).help(help);
     }
 
     /// One of the named values of an option.
