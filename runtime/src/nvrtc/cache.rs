@@ -20,7 +20,8 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest, Sha256};
 
 use super::compile::{Code, CodeKind, CompileError, CompileOptions, Image, Request};
-use super::find::{Found, Search};
+use super::find::Search;
+use super::found::Found;
 
 /// Opens every entry, and says what its form is.
 const MAGIC: &[u8] = b"quadrille kernel 1\n";

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::find::{Source, Version};
+use super::found::{Source, Version};
 use super::tool::ToolError;
 
 /// Advice if libnvrtc is missing and nothing may or can be fetched.

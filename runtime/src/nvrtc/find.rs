@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::env;
 use std::ffi::{CStr, OsString};
-use std::fmt;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStringExt;
@@ -14,6 +13,7 @@ use cudarc::driver::sys as cuda;
 use libloading::os::unix::{Library, RTLD_LAZY, RTLD_LOCAL};
 
 use super::error::{Absence, Looked, NvrtcError};
+use super::found::{Found, Source, Version};
 use super::tool;
 
 /// The CUDA major versions whose libnvrtc cudarc finds by SONAME and whose functions Quadrille knows.
@@ -29,76 +29,11 @@ const PYTHON_LIMIT: Duration = Duration::from_secs(20);
 const PYTHON_FOLDERS: &str =
     "import os, sys; sys.stdout.buffer.write(b''.join(os.fsencode(p) + b'\\0' for p in sys.path if p))";
 
-/// A CUDA version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version {
-    /// The major version: 13 in 13.0.
-    pub major: u32,
-    /// The minor version: 0 in 13.0.
-    pub minor: u32,
-}
-
 /// The version that is fetched if nothing else is asked for.
 const USUAL: Version = Version { major: 13, minor: 0 };
 
 /// The version that is fetched for drivers before 580, which refuse the code of CUDA 13.
 const OF_OLD_DRIVERS: Version = Version { major: 12, minor: 9 };
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// A place that libnvrtc is looked for in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Source {
-    /// The file or folder in `QUADRILLE_NVRTC`.
-    Setting,
-    /// The CUDA toolkit in `CUDA_HOME`.
-    CudaHome,
-    /// The CUDA toolkit in `CUDA_PATH`.
-    CudaPath,
-    /// The dynamic loader's path.
-    Loader,
-    /// A wheel that the active Python imports from.
-    Python,
-    /// Quadrille's own cache.
-    Cache,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Source::Setting => "QUADRILLE_NVRTC",
-            Source::CudaHome => "CUDA_HOME",
-            Source::CudaPath => "CUDA_PATH",
-            Source::Loader => "the loader's path",
-            Source::Python => "Python's wheels",
-            Source::Cache => "Quadrille's cache",
-        })
-    }
-}
-
-/// A libnvrtc on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// libnvrtc, an absolute path.
-    pub path: PathBuf,
-    /// The builtins library beside it, an absolute path.
-    pub builtins: PathBuf,
-    /// Its CUDA version.
-    pub version: Version,
-    /// The place where it was found.
-    pub source: Source,
-}
-
-impl fmt::Display for Found {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NVRTC {} at {} (from {})", self.version, self.path.display(), self.source)
-    }
-}
 
 /// Looks for libnvrtc in the environment of this process; loads and downloads nothing.
 ///

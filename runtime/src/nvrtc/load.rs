@@ -6,9 +6,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cudarc::nvrtc::sys;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::compile::Arch;
+use super::arch::Arch;
 use super::error::NvrtcError;
-use super::find::{Found, Version, file_of, find};
+use super::find::{file_of, find};
+use super::found::{Found, Version};
 
 /// Every function of NVRTC that is called; cudarc panics at the first call of one that is missing.
 const SYMBOLS: [&str; 12] = [

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::error::{NvrtcError, WheelProblem};
-use super::find::{Found, Search, Source, Version, numbers, wheel_folder};
+use super::find::{Search, numbers, wheel_folder};
+use super::found::{Found, Source, Version};
 use super::{load, tool};
 
 /// Time for pip to download a wheel: 90 MB over a slow line.

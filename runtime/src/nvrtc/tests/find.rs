@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use crate::nvrtc::find::{Found, Search, Source, Version, file_of, numbers};
-use crate::nvrtc::{Absence, NvrtcError, ToolError};
+use crate::nvrtc::find::{Search, file_of, numbers};
+use crate::nvrtc::{Absence, Found, NvrtcError, Source, ToolError, Version};
 
 /// A machine without any libnvrtc, Python or driver.
 pub(super) fn bare() -> Search {

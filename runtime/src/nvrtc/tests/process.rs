@@ -9,9 +9,9 @@ use tempfile::TempDir;
 use super::compile::provided;
 use super::find::python;
 use super::provide::entries;
-use crate::nvrtc::find::{Search, Version};
+use crate::nvrtc::find::Search;
 use crate::nvrtc::load::once;
-use crate::nvrtc::{CodeKind, CompileOptions, announce, compile, find, provide, version};
+use crate::nvrtc::{CodeKind, CompileOptions, Version, announce, compile, find, provide, version};
 
 /// Set where a test is to act as the child.
 const CHILD: &str = "QUADRILLE_TEST_CHILD";

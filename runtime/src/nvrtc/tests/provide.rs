@@ -8,8 +8,8 @@ use std::thread;
 use tempfile::TempDir;
 
 use super::find::{bare, python};
-use crate::nvrtc::find::{Search, Source, Version};
-use crate::nvrtc::{Found, NvrtcError, Progress, ToolError, WheelProblem};
+use crate::nvrtc::find::Search;
+use crate::nvrtc::{Found, NvrtcError, Progress, Source, ToolError, Version, WheelProblem};
 
 /// A machine without libnvrtc whose python3 behaves as said and whose cache is `root/cache`.
 fn machine(root: &Path, behaviour: &str) -> Search {

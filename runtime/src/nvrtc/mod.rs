@@ -28,20 +28,30 @@
 //! `libnvrtc.so` before any SONAME and so can get another one from the loader's path: that is detected, and is
 //! an error rather than a silent use of the wrong compiler.
 
-mod cache;
-mod compile;
-mod error;
-mod find;
-mod load;
-mod provide;
 mod tool;
 
+mod found;
+
+mod error;
+
+mod find;
+
+mod arch;
+
+mod load;
+
+mod provide;
+
+mod compile;
+
+mod cache;
+
+pub use arch::{Arch, Features, ParseArchError};
 pub use cache::{Cache, Compiled, compile_with};
-pub use compile::{
-    Arch, Code, CodeKind, CompileError, CompileOptions, Features, Image, ParseArchError, Text, compile,
-};
+pub use compile::{Code, CodeKind, CompileError, CompileOptions, Image, Text, compile};
 pub use error::{Absence, Looked, NvrtcError, WheelProblem};
-pub use find::{Found, Source, Version, cache, driver, find, offline};
+pub use find::{cache, driver, find, offline};
+pub use found::{Found, Source, Version};
 pub use load::{supported, version};
 pub use provide::{Progress, announce, fetch, provide};
 pub use tool::ToolError;
