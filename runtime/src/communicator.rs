@@ -3,21 +3,14 @@
 //! The k-th allocation of every rank belongs to the k-th window: same size, same window offset, on every rank its own
 //! memory. So a rank that names one of its own windows has named those of its peers.
 
-mod group;
-
-pub use group::REMEMBERED;
-pub(crate) use group::{COUNTERS, FIFOS, Group, GroupHandle, SCRATCH, Slot, multicast_label, window_label};
-
 use crate::error::Error;
-use crate::world::{Freed, State, Trouble};
+use crate::gpus::{ALIGNMENT, Trouble, window_label};
+use crate::state::{Freed, GroupHandle, Slot, State};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_vgpu::Fault;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
-
-/// Window offsets and addresses are multiples of this: what `cudaMalloc` gives.
-pub(crate) const ALIGNMENT: u64 = 256;
 
 /// One rank's end of a group that runs collectives together. Its counters live as long as the group, whatever
 /// programs are called.

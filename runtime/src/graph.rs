@@ -1,9 +1,9 @@
 //! Calls that are captured once and launched again and again, without the host's work for each.
 
-use crate::communicator::Group;
 use crate::error::Error;
-use crate::launch::Queued;
-use crate::world::{Freed, Shared, Start, State, World};
+use crate::gpus::Start;
+use crate::state::{Freed, Group, Queued, Shared, State};
+use crate::world::World;
 use std::fmt;
 use std::mem;
 use std::sync::Arc;

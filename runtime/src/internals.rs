@@ -1,28 +1,26 @@
 //! Doors into the runtime for `quadrille-testing` and for tests: a driver of their own under a world, kernels from any
 //! text, and the memory that belongs to communicators. No part of the API: it changes without notice.
 
-pub use crate::communicator::REMEMBERED;
 pub use crate::driver::api::{Api, symbol};
 pub use crate::driver::{Context, Device, Driver, DriverGraph, Stream};
-pub use crate::world::lowered;
+pub use crate::gpus::lowered;
+pub use crate::state::{LOCAL_COPY, REMEMBERED};
 
 use crate::argument::Plain;
 use crate::communicator::Communicator;
 use crate::error::Error;
-use crate::kernel::{LoadTimes, LoadedKernel};
+use crate::gpus::{Statistics, WorldOptions};
+use crate::kernel::LoadedKernel;
 use crate::launch::Call;
 use crate::run::Session;
+use crate::state::LoadTimes;
 use crate::survey::Survey;
-use crate::world::{Statistics, World, WorldOptions};
+use crate::world::World;
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kernel::abi::{CounterLayout, FifoLayout, StatusRecord};
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::program::kind::Shape;
 use std::collections::VecDeque;
-
-/// The name of kernels that stand for the user's own before and after a collective. Messages name a buffer by another
-/// call where there is one.
-pub const LOCAL_COPY: &str = "local copy";
 
 /// As [`World::cuda_with`], on a driver.
 ///

@@ -1,14 +1,13 @@
 //! Calls: checked, queued, and run once every rank has queued them.
 
 use crate::argument::Argument;
-use crate::communicator::{Group, Slot};
 use crate::error::{CallProblem, Error};
-use crate::kernel::{Loaded, LoadedKernel};
+use crate::gpus::Loaded;
+use crate::kernel::LoadedKernel;
+use crate::state::{Queued, View};
 use cudarc::driver::CudaStream;
-use quadrille_compiler::kernel::abi::{self, Params, call_hash};
-use quadrille_compiler::program::dtype::{DType, RedOp};
-use quadrille_compiler::program::ids::{Buffer, Rank};
-use std::fmt;
+use quadrille_compiler::kernel::abi;
+use quadrille_compiler::program::ids::Buffer;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -51,205 +50,6 @@ impl<'a> Call<'a> {
             }
         };
         first.into_iter().chain(second)
-    }
-}
-
-/// The part of a call that must be equal on every rank.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Signature {
-    /// The collective's name.
-    pub program: String,
-    /// Elements of one unit.
-    pub count: u64,
-    /// Element type.
-    pub dtype: DType,
-    /// Reduction operator.
-    pub op: RedOp,
-    /// Window offsets of `data`, or of `input` and `output`, in bytes.
-    pub offsets: Vec<u64>,
-    /// Hash of the kernel's text.
-    pub kernel: u64,
-}
-
-/// `ring_all_reduce of 1000 bf16 (sum), window offset 0`
-impl fmt::Display for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let offsets: Vec<_> = self.offsets.iter().map(u64::to_string).collect();
-        let s = if offsets.len() == 1 { "" } else { "s" };
-        let Signature { program, count, dtype, op, .. } = self;
-        write!(f, "{program}, count {count}, {dtype} {op}, window offset{s} {}", offsets.join(" and "))
-    }
-}
-
-/// A buffer, as a rank has queued it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum View {
-    /// A view of a window.
-    Window {
-        window: usize,
-        /// The offset in the window.
-        start: u64,
-        /// The offset among the windows.
-        offset: u64,
-    },
-    /// Memory of the rank alone.
-    Plain { address: u64 },
-}
-
-impl View {
-    fn of(argument: Argument<'_>) -> View {
-        match argument {
-            Argument::Window(window) => {
-                let (memory, start) = (&window.memory, window.range.start);
-                View::Window { window: memory.index, start, offset: window.offset() }
-            }
-            Argument::Plain(plain) => View::Plain { address: plain.address() },
-        }
-    }
-
-    /// The window that it is of.
-    pub(crate) fn window(self) -> Option<usize> {
-        match self {
-            View::Window { window, .. } => Some(window),
-            View::Plain { .. } => None,
-        }
-    }
-
-    /// Returns the view's offset in its window, if it is of this one.
-    pub(crate) fn start_in(self, index: usize) -> Option<u64> {
-        match self {
-            View::Window { window, start, .. } if window == index => Some(start),
-            _ => None,
-        }
-    }
-
-    fn offset(self) -> u64 {
-        match self {
-            View::Window { offset, .. } => offset,
-            View::Plain { .. } => 0,
-        }
-    }
-
-    /// Its multicast address; 0 where there is none.
-    fn multicast(self, windows: &[Slot]) -> u64 {
-        let View::Window { window, start, .. } = self else { return 0 };
-        let slot = windows.get(window);
-        slot.and_then(|slot| slot.multicast).map_or(0, |address| address + start)
-    }
-
-    /// The address on `rank` of what a call of rank `own` has queued; 0 where that rank has no memory of it.
-    fn address(self, windows: &[Slot], own: usize, rank: usize) -> u64 {
-        match self {
-            View::Window { window, start, .. } => {
-                let slot = windows.get(window);
-                slot.and_then(|slot| slot.addresses[rank]).map_or(0, |address| address + start)
-            }
-            View::Plain { address } if own == rank => address,
-            View::Plain { .. } => 0,
-        }
-    }
-}
-
-/// A call that has been checked and not run.
-#[derive(Clone, Debug)]
-pub(crate) struct Queued {
-    pub(crate) program: Arc<Loaded>,
-    pub(crate) count: u64,
-    /// `None` in place.
-    pub(crate) input: Option<View>,
-    /// `data` in place.
-    pub(crate) output: View,
-    /// The caller's stream, a `CUstream`; `None` for the rank's own.
-    pub(crate) stream: Option<usize>,
-}
-
-impl Queued {
-    pub(crate) fn views(&self) -> impl Iterator<Item = View> {
-        self.input.into_iter().chain([self.output])
-    }
-
-    /// Returns true if it does the same as another one, on the same memory.
-    pub(crate) fn equals(&self, other: &Queued) -> bool {
-        Arc::ptr_eq(&self.program, &other.program)
-            && (self.count, self.input, self.output) == (other.count, other.input, other.output)
-    }
-
-    pub(crate) fn touches(&self, window: usize) -> bool {
-        self.views().any(|view| view.window() == Some(window))
-    }
-
-    /// The views with the names that the program has for them.
-    pub(crate) fn buffers(&self) -> impl Iterator<Item = (Buffer, View)> {
-        let output = if self.input.is_some() { Buffer::Output } else { Buffer::Data };
-        self.input.map(|view| (Buffer::Input, view)).into_iter().chain([(output, self.output)])
-    }
-
-    pub(crate) fn signature(&self) -> Signature {
-        let Loaded { name, cuda, hash, .. } = &*self.program;
-        Signature {
-            program: name.clone(),
-            count: self.count,
-            dtype: cuda.dtype,
-            op: cuda.op,
-            offsets: self.offsets().collect(),
-            kernel: *hash,
-        }
-    }
-
-    /// Returns the hash that start signals carry.
-    pub(crate) fn hash(&self) -> u32 {
-        let Loaded { cuda, hash, .. } = &*self.program;
-        let offsets: Vec<u64> = self.offsets().collect();
-        let both = [offsets[0], offsets[offsets.len() - 1]];
-        call_hash(*hash, self.count, cuda.dtype, cuda.op, &both)
-    }
-
-    /// Window offsets that have to be equal on every rank: of kernels that reach peers' buffers.
-    fn offsets(&self) -> impl Iterator<Item = u64> {
-        let reaches = self.program.cuda.reaches_peers;
-        self.views().map(move |view| if reaches { view.offset() } else { 0 })
-    }
-
-    /// Bytes of scratch that the call needs on every rank.
-    pub(crate) fn scratch_bytes(&self) -> u64 {
-        let Loaded { shape, divisible, cuda, .. } = &*self.program;
-        let chunk = abi::chunk_elements(self.count, shape.chunks, *divisible, cuda.dtype);
-        u64::from(shape.scratch) * chunk * cuda.dtype.bytes() as u64
-    }
-
-    pub(crate) fn params(&self, group: &Group, rank: usize) -> Params {
-        let ranks = 0..group.counters.addresses.len();
-        let shape = &self.program.shape;
-        let addresses = |view: View, buffer| -> Vec<u64> {
-            let address = |peer| match shape.units(buffer, Rank(peer as u32)) {
-                0 => 0,
-                _ => view.address(&group.windows, rank, peer),
-            };
-            ranks.clone().map(address).collect()
-        };
-        let (input, output) = match self.input {
-            None => {
-                let data = addresses(self.output, Buffer::Data);
-                (data.clone(), data)
-            }
-            Some(input) => (addresses(input, Buffer::Input), addresses(self.output, Buffer::Output)),
-        };
-        Params {
-            rank: Rank(rank as u32),
-            count: self.count,
-            hash: self.hash(),
-            patience: group.patience,
-            abort: group.abort[rank],
-            status: group.status[rank],
-            multicast_input: self.input.unwrap_or(self.output).multicast(&group.windows),
-            multicast_output: self.output.multicast(&group.windows),
-            scalar: self.program.cuda.op.argument(self.program.cuda.dtype),
-            input,
-            output,
-            scratch: group.scratch.addresses.clone(),
-            counters: group.counters.addresses.clone(),
-            fifos: group.fifos.addresses.clone(),
-        }
     }
 }
 
@@ -322,8 +122,8 @@ impl LoadedKernel {
             return Err(Error::Call { program, rank: self.rank, problems });
         }
         let (input, output) = match call.buffers {
-            Buffers::InPlace(data) => (None, View::of(data)),
-            Buffers::OutOfPlace { input, output } => (Some(View::of(input)), View::of(output)),
+            Buffers::InPlace(data) => (None, view(data)),
+            Buffers::OutOfPlace { input, output } => (Some(view(input)), view(output)),
         };
         let program = self.loaded.clone();
         let group = self.group.live(&mut state.groups)?;
@@ -424,4 +224,15 @@ fn extent(argument: Argument<'_>) -> Range<u64> {
         Argument::Plain(plain) => (plain.address(), plain.len()),
     };
     address..address.saturating_add(bytes)
+}
+
+/// The view that a call queues of an argument.
+fn view(argument: Argument<'_>) -> View {
+    match argument {
+        Argument::Window(window) => {
+            let (memory, start) = (&window.memory, window.range.start);
+            View::Window { window: memory.index, start, offset: window.offset() }
+        }
+        Argument::Plain(plain) => View::Plain { address: plain.address() },
+    }
 }

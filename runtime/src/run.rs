@@ -2,10 +2,12 @@
 
 use crate::communicator::{Communicator, Window};
 use crate::error::{Error, InputProblem};
-use crate::kernel::{LoadTimes, LoadedKernel};
+use crate::gpus::Statistics;
+use crate::kernel::LoadedKernel;
 use crate::launch::Call;
+use crate::state::LoadTimes;
 use crate::units;
-use crate::world::{Statistics, World};
+use crate::world::World;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::program::dtype::{DType, RedOp};
 use quadrille_compiler::program::ids::{Buffer, Rank};

@@ -2,8 +2,8 @@
 
 use crate::driver::{CudaError, Device, Driver};
 use crate::error::Error;
+use crate::gpus::{Measured, measure, multicast};
 use crate::nvrtc::{Arch, Version};
-use crate::world::{Measured, measure, multicast};
 use cudarc::driver::sys::CUdevice_attribute;
 
 /// The GPUs of a machine and their links.

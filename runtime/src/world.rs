@@ -1,141 +1,21 @@
-//! Worlds: the GPUs, real or virtual, that ranks run on, and the state that their communicators share.
+//! Worlds: the GPUs, real or virtual, that ranks run on.
 
-mod cuda;
-mod gpus;
-mod virtual_gpus;
-
-pub use cuda::{Measured, gpus, lowered};
-pub(crate) use cuda::{measure, multicast};
-pub(crate) use gpus::{CallProgress, Gpus, On, Place, Start, Trouble};
-pub use virtual_gpus::{Link, Statistics};
-
-use virtual_gpus::VirtualGpus;
-pub(crate) use virtual_gpus::owner;
-
-use crate::communicator::{Communicator, Group, GroupHandle};
+use crate::communicator::Communicator;
+use crate::driver::{CudaError, Driver};
 use crate::error::Error;
-use crate::failure::Failure;
-use crate::kernel::LoadCache;
-use crate::nvrtc::{Arch, Features};
-use quadrille_compiler::kernel::abi::{CounterLayout, FifoLayout};
-use quadrille_compiler::kernel::widths::Widths;
+use crate::gpus::{Devices, MOST_BLOCKS, MOST_RANKS, Statistics, WorldKind, WorldOptions};
+use crate::state::{Group, GroupHandle, LoadCache, Shared, State};
 use quadrille_compiler::program::ids::Rank;
-use quadrille_compiler::schedule::domain::{DEFAULT_BLOCK_CAP, Domain, LARGEST_BLOCK_CAP};
-use quadrille_vgpu::{ClockOptions, ModelCheck, Policy};
-use std::collections::{BTreeMap, VecDeque};
+use quadrille_compiler::schedule::domain::Domain;
+use quadrille_vgpu::ClockOptions;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// Ranks whose addresses fit the 4096 bytes that a kernel's parameters may have everywhere: 72 bytes, and five tables of 8
-/// bytes a rank ([`quadrille_compiler::kernel::abi::Params`]).
-pub const MOST_RANKS: u32 = (4096 - 72) / 40;
-
-/// The longest time that a wait may take on real GPUs unless options say otherwise.
-pub const PATIENCE: Duration = Duration::from_secs(600);
-
-/// The longest time that kernels of real GPUs may take to leave once they are told to, unless options say otherwise.
-pub const LEAVING: Duration = Duration::from_secs(10);
-
-/// The largest block cap.
-pub const MOST_BLOCKS: u32 = LARGEST_BLOCK_CAP;
+use std::sync::{Arc, Mutex};
 
 /// The GPUs that ranks run on. A handle: clones are the same world.
 #[derive(Clone)]
 pub struct World {
     pub(crate) shared: Arc<Shared>,
-}
-
-/// Options of a world.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WorldOptions {
-    /// Decides the order in which warps run; each seed is one deterministic order, on one core. Without one, ranks run
-    /// on all cores at the same time.
-    pub seed: Option<u64>,
-    /// The way in which that order is drawn.
-    pub policy: Policy,
-    /// Runs under the PTX memory model: what a load may give, and which accesses race. One core, seed 0 unless given.
-    pub check: Option<ModelCheck>,
-    /// Most thread blocks of a rank, 1 to [`MOST_BLOCKS`].
-    pub block_cap: u32,
-    /// Widths of what is loaded. Tests shrink them.
-    pub widths: Widths,
-    /// Signals that every counter has seen when communicators are made, modulo its width. Tests begin near the wrap.
-    pub counted: u64,
-    /// Instructions of warps after which a run is stopped; `None` for no bound. What only waits is found without.
-    pub instruction_limit: Option<u64>,
-    /// The longest time of one wait of a kernel until it gives up. `None`: on real GPUs [`PATIENCE`]; on virtual ones without
-    /// bound, as those tell what waits for ever by its never changing ([`crate::Cause::Hang`]). Time on virtual GPUs is that of
-    /// their clock, else 2 ns for each instruction of a warp, one after the other.
-    pub patience: Option<Duration>,
-    /// The longest time that kernels of real GPUs may take to leave once one has given up and all are told to. Those still there
-    /// are given up: the call fails, and whatever they may touch is never freed.
-    pub leaving: Duration,
-    /// The architecture that kernels are compiled for; virtual GPUs execute the PTX of any.
-    pub arch: Arch,
-}
-
-impl Default for WorldOptions {
-    fn default() -> WorldOptions {
-        WorldOptions {
-            seed: None,
-            policy: Policy::default(),
-            check: None,
-            block_cap: DEFAULT_BLOCK_CAP,
-            widths: Widths::default(),
-            counted: 0,
-            instruction_limit: None,
-            patience: None,
-            leaving: LEAVING,
-            arch: Arch { number: 90, features: Features::Common },
-        }
-    }
-}
-
-/// A world and what belongs to it. Handles hold this; it holds no handle.
-pub(crate) struct Shared {
-    ranks: u32,
-    options: WorldOptions,
-    kind: WorldKind,
-    domain: Domain,
-    state: Mutex<State>,
-    /// Memory and groups that handles gave up, freed when the state is locked next: a handle can be dropped while it is locked.
-    freed: Mutex<Vec<Freed>>,
-    /// Shared by worlds that differ in behaviour alone.
-    cache: Arc<Mutex<LoadCache>>,
-}
-
-/// The GPUs that a world is made of.
-#[derive(Clone)]
-enum WorldKind {
-    /// Virtual GPUs, one a rank or one for all.
-    Virtual {
-        clock: Option<ClockOptions>,
-        shared: bool,
-    },
-    Cuda(cuda::Devices),
-}
-
-pub(crate) struct State {
-    pub(crate) gpus: Box<dyn Gpus>,
-    pub(crate) groups: BTreeMap<u64, Group>,
-    next: u64,
-    /// The GPUs were stopped in the middle of calls and must be replaced.
-    broken: bool,
-    /// Calls go into a graph.
-    pub(crate) capturing: bool,
-}
-
-/// Memory, a group or a graph that a handle gave up.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Freed {
-    /// One rank's memory of a window.
-    Window { group: u64, rank: Rank, window: usize },
-    /// A group: no handle of it is left.
-    Group { group: u64 },
-    /// A graph with calls of a group.
-    Graph { group: u64 },
 }
 
 impl World {
@@ -302,152 +182,96 @@ impl World {
     }
 }
 
-impl Shared {
-    pub(crate) fn ranks(&self) -> u32 {
-        self.ranks
+impl World {
+    /// A world of the GPUs with these ordinals, one a rank, with default [`WorldOptions`].
+    ///
+    /// # Errors
+    /// [`Error::Cuda`]: no driver, a device that is not there or is named twice, or one that does not reach another's
+    /// memory. [`Error::NoRanks`], [`Error::TooManyRanks`].
+    pub fn cuda(devices: &[u32]) -> Result<World, Error> {
+        World::cuda_with(devices, WorldOptions::default())
     }
 
-    pub(crate) fn domain(&self) -> Domain {
-        self.domain.clone()
+    /// As [`World::cuda`], with options; those that only virtual GPUs have, and the architecture, are not read.
+    ///
+    /// # Errors
+    /// Those of [`World::cuda`], and [`Error::BlockCap`].
+    pub fn cuda_with(devices: &[u32], options: WorldOptions) -> Result<World, Error> {
+        World::cuda_by(Driver::of_machine()?, devices, options)
     }
 
-    pub(crate) fn options(&self) -> &WorldOptions {
-        &self.options
+    /// `ranks` ranks that share one GPU, with default [`WorldOptions`]: all of them run in one cooperative launch.
+    ///
+    /// # Errors
+    /// [`Error::Cuda`]: no driver, or no such device. [`Error::NoRanks`], [`Error::TooManyRanks`].
+    pub fn cuda_shared(device: u32, ranks: u32) -> Result<World, Error> {
+        World::cuda_shared_with(device, ranks, WorldOptions::default())
     }
 
-    /// Returns the longest time that a wait of a kernel may take.
-    pub(crate) fn patience(&self) -> Option<Duration> {
-        match self.kind {
-            WorldKind::Virtual { .. } => self.options.patience,
-            WorldKind::Cuda(_) => Some(self.options.patience.unwrap_or(PATIENCE)),
+    /// As [`World::cuda_shared`], with options as in [`World::cuda_with`].
+    ///
+    /// # Errors
+    /// Those of [`World::cuda_shared`], and [`Error::BlockCap`].
+    pub fn cuda_shared_with(device: u32, ranks: u32, options: WorldOptions) -> Result<World, Error> {
+        World::cuda_shared_by(Driver::of_machine()?, device, ranks, options)
+    }
+
+    pub(crate) fn cuda_by(driver: Driver, devices: &[u32], options: WorldOptions) -> Result<World, Error> {
+        let ranks = checked(devices.len(), &options)?;
+        let repeated = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at]));
+        if let Some(at) = repeated {
+            return Err(CudaError::Repeated { device: devices[at] }.into());
         }
+        let present = driver.devices()?;
+        if ranks > present {
+            return Err(CudaError::TooFew { ranks, present }.into());
+        }
+        let devices = Devices::survey(driver, devices.to_vec(), false)?;
+        World::new(ranks, options, WorldKind::Cuda(devices), Arc::default())
     }
 
-    /// Returns the longest time that kernels may take to leave.
-    pub(crate) fn leaving(&self) -> Duration {
-        self.options.leaving
-    }
-
-    pub(crate) fn widths(&self) -> Widths {
-        self.options.widths
-    }
-
-    pub(crate) fn counter_layout(&self) -> CounterLayout {
-        CounterLayout { ranks: self.ranks, block_cap: self.options.block_cap }
-    }
-
-    pub(crate) fn fifo_layout(&self) -> FifoLayout {
-        let Widths { slot_bytes, line_bytes, .. } = self.options.widths;
-        FifoLayout { ranks: self.ranks, slot_bytes, line_bytes }
-    }
-
-    pub(crate) fn cache(&self) -> MutexGuard<'_, LoadCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The state, after freeing what handles gave up.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let freed = mem::take(&mut *self.freed.lock().unwrap_or_else(PoisonError::into_inner));
-        let kept: Vec<_> = freed.into_iter().filter(|&freed| !state.collect(freed)).collect();
-        self.freed.lock().unwrap_or_else(PoisonError::into_inner).extend(kept);
-        state
-    }
-
-    pub(crate) fn free(&self, freed: Freed) {
-        self.freed.lock().unwrap_or_else(PoisonError::into_inner).push(freed);
+    pub(crate) fn cuda_shared_by(
+        driver: Driver,
+        device: u32,
+        ranks: u32,
+        options: WorldOptions,
+    ) -> Result<World, Error> {
+        let ranks = checked(ranks as usize, &options)?;
+        let devices = Devices::survey(driver, vec![device; ranks as usize], true)?;
+        World::new(ranks, options, WorldKind::Cuda(devices), Arc::default())
     }
 }
 
-impl WorldKind {
-    fn gpus(&self, ranks: u32, options: &WorldOptions) -> Result<Box<dyn Gpus>, Error> {
-        Ok(match self {
-            WorldKind::Virtual { clock, shared } => {
-                Box::new(VirtualGpus::new((ranks, *shared), options, clock.as_ref())?)
-            }
-            WorldKind::Cuda(devices) => Box::new(devices.gpus(options.leaving)?),
-        })
-    }
-
-    fn domain(&self, ranks: u32, options: &WorldOptions) -> Domain {
-        let full = Domain { block_cap: options.block_cap, ..Domain::full_mesh(ranks) };
-        match self {
-            // `multimem` is of sm_90 (PTX ISA).
-            WorldKind::Virtual { shared: true, .. } => {
-                Domain { block_cap: options.block_cap, ..Domain::one_device(ranks) }
-            }
-            WorldKind::Virtual { .. } => Domain { multicast: options.arch.number >= 90, ..full },
-            WorldKind::Cuda(devices) => devices.domain(full),
+fn checked(ranks: usize, options: &WorldOptions) -> Result<u32, Error> {
+    let cap = options.block_cap;
+    match u32::try_from(ranks) {
+        Ok(0) => Err(Error::NoRanks),
+        Ok(ranks) if ranks <= MOST_RANKS => {
+            let admitted = (1..=MOST_BLOCKS).contains(&cap);
+            if admitted { Ok(ranks) } else { Err(Error::BlockCap { cap, most: MOST_BLOCKS }) }
         }
-    }
-}
-
-impl State {
-    /// Frees, unless a call that has not ended needs it. Memory of failed groups went with their GPUs.
-    fn collect(&mut self, freed: Freed) -> bool {
-        let id = match freed {
-            Freed::Window { group, .. } | Freed::Group { group } | Freed::Graph { group } => group,
-        };
-        // A mapping may not change while a kernel runs, of whatever group: the driver may wait for it, and it for a rank
-        // whose call has not been made.
-        let live = self.groups.get(&id).is_some_and(|group| group.failed.is_none());
-        if live && self.is_flying() {
-            return false;
-        }
-        let State { gpus, groups, .. } = self;
-        match freed {
-            Freed::Window { rank, window, .. } => {
-                let Some(group) = groups.get_mut(&id).filter(|group| group.failed.is_none()) else {
-                    return true;
-                };
-                if group.uses(rank, window) || group.keeps(rank, window) {
-                    return false;
-                }
-                group.free_window(&mut **gpus, rank, window);
-            }
-            Freed::Group { .. } => {
-                if let Some(group) = groups.remove(&id).filter(|group| group.failed.is_none()) {
-                    group.free(&mut **gpus);
-                    gpus.disband(id);
-                }
-            }
-            Freed::Graph { .. } => {
-                if let Some(group) = groups.get_mut(&id).filter(|group| group.failed.is_none()) {
-                    group.tidy(&mut **gpus);
-                }
-            }
-        }
-        true
-    }
-
-    /// Nothing runs, so that memory may be made and code be loaded.
-    pub(crate) fn quiet(&mut self, doing: &'static str) -> Result<(), Error> {
-        if self.is_flying() { Err(Error::InFlight { doing }) } else { Ok(()) }
-    }
-
-    /// Returns true if a call of any group may still run.
-    fn is_flying(&mut self) -> bool {
-        let State { gpus, groups, .. } = self;
-        groups.iter_mut().any(|(&id, group)| {
-            group.settle(id, &**gpus);
-            group.is_flying()
-        })
-    }
-
-    /// Ends every group.
-    pub(crate) fn fail(&mut self, failure: Failure) -> Arc<Failure> {
-        let failure = Arc::new(failure);
-        self.broken = true;
-        for group in self.groups.values_mut().filter(|group| group.failed.is_none()) {
-            group.failed = Some(failure.clone());
-            group.queue.iter_mut().chain(&mut group.flying).for_each(VecDeque::clear);
-        }
-        failure
+        _ => Err(Error::TooManyRanks { ranks: ranks.try_into().unwrap_or(u32::MAX), most: MOST_RANKS }),
     }
 }
 
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("World").field("ranks", &self.ranks()).field("options", &self.shared.options).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpus::gpus;
+
+    #[test]
+    fn a_world_of_gpus_is_an_error_with_a_remedy_where_there_are_none() {
+        if gpus().is_ok() {
+            return;
+        }
+        let error = World::cuda(&[0, 1]).unwrap_err();
+        assert!(error.is_missing(), "{error}");
+        assert!(error.to_string().contains("--world virtual"), "{error}");
     }
 }

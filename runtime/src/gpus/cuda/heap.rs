@@ -3,7 +3,7 @@
 
 use crate::driver::api::symbol;
 use crate::driver::{Context, CudaError, Device, Driver, Mapping, MulticastObject, Physical, Range};
-use crate::world::gpus::Place;
+use crate::gpus::Place;
 use quadrille_compiler::program::ids::Rank;
 use std::collections::BTreeMap;
 use std::sync::Arc;

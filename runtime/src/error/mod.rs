@@ -1,8 +1,15 @@
 //! Errors of the runtime, each with what to do about it.
 
+mod signature;
+
+mod failure;
+
+mod text;
+
+pub use failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
+pub use signature::Signature;
+
 use crate::driver::CudaError;
-use crate::failure::{Cause, Failure};
-use crate::launch::Signature;
 use crate::nvrtc::CompileError;
 use quadrille_compiler::diagnostic::Diagnostics;
 use quadrille_compiler::program::dtype::DType;

@@ -1,6 +1,6 @@
 //! Failures in words.
 
-use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
+use super::failure::{Access, At, Awaited, Cause, Failure, Target, Wait};
 use quadrille_compiler::kernel::abi::StatusRecord;
 use quadrille_compiler::program::ids::Rank;
 use quadrille_compiler::schedule::CounterKind;

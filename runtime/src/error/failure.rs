@@ -1,13 +1,7 @@
 //! Failed calls in the program's terms: statements instead of instructions, counters instead of addresses.
 
-mod explain;
-mod text;
-mod waits;
-
-pub(crate) use explain::explain;
-
+use super::signature::Signature;
 use crate::driver::CudaError;
-use crate::launch::Signature;
 use quadrille_compiler::kernel::abi::StatusRecord;
 use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;

@@ -1,12 +1,9 @@
 //! Timelines of calls by the virtual clock, in the program's terms: steps of the schedule instead of lines.
 
-use crate::kernel::Loaded;
+use super::loaded::Loaded;
 use quadrille_compiler::emit::StepsAt;
 use quadrille_compiler::program::ids::{BlockId, Rank, ThreadBlock};
-use quadrille_vgpu::{FlagMessage, LinkUse, Picoseconds, SourceLine, Timing};
-use std::ffi::OsStr;
-use std::iter::successors;
-use std::path::Path;
+use quadrille_vgpu::{FlagMessage, LinkUse, Picoseconds, Timing};
 use std::sync::Arc;
 
 /// The times of calls on virtual GPUs with a clock ([`crate::World::with_clock`]): a prediction, not a measurement.
@@ -54,26 +51,6 @@ pub struct StepTimes {
     pub start: Picoseconds,
     /// The time when the next step began, or its last warp ended.
     pub end: Picoseconds,
-}
-
-impl Loaded {
-    /// The innermost line of a place that belongs to a step: what a step calls is inlined into it.
-    pub(crate) fn step_line<'s>(&self, place: &'s SourceLine) -> Option<&'s SourceLine> {
-        let around = |line: &&'s SourceLine| line.inlined_at.as_deref();
-        successors(Some(place), around).find(|line| self.wrote(line) && self.cuda.what(line.line).is_some())
-    }
-
-    /// Returns true if a line is of this program's text.
-    pub(crate) fn wrote(&self, line: &SourceLine) -> bool {
-        // NVRTC puts a folder before the name that it is given.
-        Path::new(&*line.file).file_name() == Some(OsStr::new(&self.file))
-    }
-
-    /// The label of a place: the index of its line in [`quadrille_compiler::emit::Cuda::lines`].
-    pub(crate) fn label(&self, place: &SourceLine) -> Option<u32> {
-        let line = self.step_line(place)?.line;
-        self.cuda.lines.partition_point(|known| known.line <= line).checked_sub(1).map(|index| index as u32)
-    }
 }
 
 /// The iterations of its kernel's loops that a block has come to.

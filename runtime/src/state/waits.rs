@@ -1,8 +1,8 @@
 //! The choice of the status record that tells why calls failed, and the chain of ranks that wait for each other.
 
+use super::call::Queued;
 use super::explain::{Context, recorded_at};
-use super::{Awaited, Cause};
-use crate::launch::Queued;
+use crate::error::{Awaited, Cause};
 use quadrille_compiler::kernel::abi::StatusRecord;
 use quadrille_compiler::program::ids::Rank;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! Calls under way: started when their ranks have queued them, waited for, and told of when they fail.
 
-use crate::communicator::{Group, multicast_label};
-use crate::error::{CallProblem, Error};
-use crate::failure::{self, Cause, Failure};
-use crate::kernel::Loaded;
-use crate::launch::{Queued, View};
-use crate::world::{CallProgress, Gpus, On, Shared, Start, State, Statistics, Trouble};
+use super::call::{Queued, View};
+use super::explain::{GroupCalls, explain};
+use super::group::Group;
+use super::{Shared, State};
+use crate::error::{CallProblem, Cause, Error, Failure};
+use crate::gpus::{CallProgress, Gpus, Loaded, On, Start, Statistics, Trouble, multicast_label};
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::program::ids::{Buffer, Rank};
 use quadrille_vgpu::Fault;
@@ -13,25 +13,6 @@ use std::collections::VecDeque;
 use std::sync::{MutexGuard, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The calls of one group that run, or ran when something failed: of each rank.
-#[derive(Debug)]
-pub(crate) struct GroupCalls {
-    pub(crate) group: u64,
-    /// Those that graphs may have launched.
-    pub(crate) captured: Vec<Vec<Queued>>,
-    pub(crate) flying: Vec<Vec<Queued>>,
-    /// Of each rank, the number of the first flying call: what has ended before may be forgotten.
-    pub(crate) first: Vec<u64>,
-}
-
-impl GroupCalls {
-    /// A rank's calls.
-    pub(crate) fn of(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
-        let all = [&self.captured, &self.flying].into_iter();
-        all.filter_map(move |calls| calls.get(rank.0 as usize)).flatten()
-    }
-}
 
 /// Between two looks at calls that run.
 const PAUSE: Duration = Duration::from_micros(20);
@@ -119,7 +100,7 @@ impl Shared {
         let batches = state.batches();
         let layouts = (self.counter_layout(), self.fifo_layout());
         let records = state.records(&batches);
-        let failure = failure::explain(layouts, self.patience(), &batches, &records, fate);
+        let failure = explain(layouts, self.patience(), &batches, &records, fate);
         Error::Failed(state.fail(failure))
     }
 
@@ -186,7 +167,7 @@ impl State {
             let launching = if gpus.together() { 1 } else { group.queue.len() };
             for rank in 0..launching {
                 for call in &group.flying[rank] {
-                    let params = call.params(group, rank).encode();
+                    let params = group.params(call, rank).encode();
                     let on = On { group: id, stream: None };
                     gpus.launch(Rank(rank as u32), &call.program, params, on)?;
                 }
@@ -241,7 +222,7 @@ impl State {
         let Some(group) = groups.get_mut(&id) else { return Err(Error::NoGroup) };
         group.forget_old(id, &**gpus);
         group.provide(&mut **gpus, &call, fifos)?;
-        let params = call.params(group, rank.0 as usize).encode();
+        let params = group.params(&call, rank.0 as usize).encode();
         let captured = gpus.launch(rank, &call.program, params, On { group: id, stream: call.stream })?;
         for rank in ranks.iter().map(|rank| rank.0 as usize) {
             let Some(call) = group.queue[rank].pop_front() else { continue };

@@ -1,12 +1,8 @@
 //! From what kernels and virtual GPUs have left behind to a [`Cause`].
 
-use super::{Access, At, Awaited, Cause, Failure, Target, Wait};
-use crate::communicator::{COUNTERS, FIFOS, SCRATCH, window_label};
-use crate::flight::GroupCalls;
-use crate::internals::LOCAL_COPY;
-use crate::kernel::Loaded;
-use crate::launch::{Queued, Signature};
-use crate::world::owner;
+use super::call::Queued;
+use crate::error::{Access, At, Awaited, Cause, Failure, Signature, Target, Wait};
+use crate::gpus::{COUNTERS, FIFOS, Loaded, SCRATCH, owner, window_label};
 use quadrille_compiler::kernel::abi::{CounterLayout, CounterPart, FifoLayout, StatusRecord};
 use quadrille_compiler::program::ids::{BlockId, Buffer, Rank, ThreadBlock};
 use quadrille_compiler::schedule::CounterKind;
@@ -14,6 +10,29 @@ use quadrille_vgpu::{BadAccess, Fault, Near, Party, Polled, SourceLine, Waiting,
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The name of kernels that stand for the user's own before and after a collective. Messages name a buffer by another
+/// call where there is one.
+pub const LOCAL_COPY: &str = "local copy";
+
+/// The calls of one group that run, or ran when something failed: of each rank.
+#[derive(Debug)]
+pub(crate) struct GroupCalls {
+    pub(crate) group: u64,
+    /// Those that graphs may have launched.
+    pub(crate) captured: Vec<Vec<Queued>>,
+    pub(crate) flying: Vec<Vec<Queued>>,
+    /// Of each rank, the number of the first flying call: what has ended before may be forgotten.
+    pub(crate) first: Vec<u64>,
+}
+
+impl GroupCalls {
+    /// A rank's calls.
+    pub(crate) fn of(&self, rank: Rank) -> impl Iterator<Item = &Queued> {
+        let all = [&self.captured, &self.flying].into_iter();
+        all.filter_map(move |calls| calls.get(rank.0 as usize)).flatten()
+    }
+}
 
 /// Finds out what went wrong. Of `batches` all calls were launched, and some ended; `records` are the status records, with
 /// the index of their batch; `patience` is what bounds waits.

@@ -1,11 +1,11 @@
 //! The state that the communicators of a group share: memory at the same place on every rank, and the calls of each.
 
-use crate::error::Error;
-use crate::failure::Failure;
-use crate::launch::Queued;
-use crate::world::{Freed, Gpus, Place, Shared, WorldOptions};
-use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
-use quadrille_compiler::program::ids::Rank;
+use super::call::{Queued, View};
+use super::{Freed, Shared};
+use crate::error::{Error, Failure};
+use crate::gpus::{COUNTERS, Gpus, Place, SCRATCH, WorldOptions};
+use quadrille_compiler::kernel::abi::{FifoLayout, Params, StatusRecord};
+use quadrille_compiler::program::ids::{Buffer, Rank};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -72,37 +72,18 @@ pub(crate) struct Slot {
     pub(crate) bytes: u64,
     pub(crate) offset: u64,
     /// The first rank that allocated it.
-    pub(super) first: Rank,
+    pub(crate) first: Rank,
     /// The place among the addresses of a rank; `None` if the window is empty.
-    pub(super) place: Option<Place>,
+    pub(crate) place: Option<Place>,
     /// Each rank's memory; `None` where the rank has not allocated it, or it is empty, or freed.
     pub(crate) addresses: Vec<Option<u64>>,
     /// Ranks whose memory is not ours.
     pub(crate) registered: Vec<bool>,
     /// Ranks that have freed it.
-    pub(super) freed: usize,
+    pub(crate) freed: usize,
     /// The address of all of them, once a call has needed it.
     pub(crate) multicast: Option<u64>,
 }
-
-/// The label of a window's memory on the virtual GPUs.
-pub(crate) fn window_label(index: usize) -> String {
-    format!("window {index}")
-}
-
-/// The label of scratch on the virtual GPUs.
-pub(crate) const SCRATCH: &str = "scratch";
-
-/// The label of a window's multicast range on the virtual GPUs.
-pub(crate) fn multicast_label(index: usize) -> String {
-    format!("window {index} of all ranks")
-}
-
-/// The label of a FIFO region on the virtual GPUs.
-pub(crate) const FIFOS: &str = "FIFOs";
-
-/// The label of a counter region on the virtual GPUs.
-pub(crate) const COUNTERS: &str = "counters";
 
 impl GroupHandle {
     /// The group, unless a failure has ended it.
@@ -160,6 +141,61 @@ impl Group {
                 group.free(gpus);
                 Err(error)
             }
+        }
+    }
+
+    /// The parameters of a rank's call.
+    pub(crate) fn params(&self, call: &Queued, rank: usize) -> Params {
+        let ranks = 0..self.counters.addresses.len();
+        let shape = &call.program.shape;
+        let addresses = |view: View, buffer| -> Vec<u64> {
+            let address = |peer| match shape.units(buffer, Rank(peer as u32)) {
+                0 => 0,
+                _ => self.address(view, rank, peer),
+            };
+            ranks.clone().map(address).collect()
+        };
+        let (input, output) = match call.input {
+            None => {
+                let data = addresses(call.output, Buffer::Data);
+                (data.clone(), data)
+            }
+            Some(input) => (addresses(input, Buffer::Input), addresses(call.output, Buffer::Output)),
+        };
+        Params {
+            rank: Rank(rank as u32),
+            count: call.count,
+            hash: call.hash(),
+            patience: self.patience,
+            abort: self.abort[rank],
+            status: self.status[rank],
+            multicast_input: self.multicast(call.input.unwrap_or(call.output)),
+            multicast_output: self.multicast(call.output),
+            scalar: call.program.cuda.op.argument(call.program.cuda.dtype),
+            input,
+            output,
+            scratch: self.scratch.addresses.clone(),
+            counters: self.counters.addresses.clone(),
+            fifos: self.fifos.addresses.clone(),
+        }
+    }
+
+    /// The multicast address of a view; 0 where there is none.
+    fn multicast(&self, view: View) -> u64 {
+        let View::Window { window, start, .. } = view else { return 0 };
+        let slot = self.windows.get(window);
+        slot.and_then(|slot| slot.multicast).map_or(0, |address| address + start)
+    }
+
+    /// The address on `rank` of what a call of rank `own` has queued; 0 where that rank has no memory of it.
+    fn address(&self, view: View, own: usize, rank: usize) -> u64 {
+        match view {
+            View::Window { window, start, .. } => {
+                let slot = self.windows.get(window);
+                slot.and_then(|slot| slot.addresses[rank]).map_or(0, |address| address + start)
+            }
+            View::Plain { address } if own == rank => address,
+            View::Plain { .. } => 0,
         }
     }
 

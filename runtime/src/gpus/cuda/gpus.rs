@@ -3,16 +3,13 @@
 use super::code;
 use super::flights::{Flight, flight};
 use super::heap::Heap;
-use crate::communicator::FIFOS;
 use crate::driver::{
     Context, CudaError, Device, Driver, DriverGraph, Event, Function, LaunchShape, Module, MulticastObject,
     Pinned, Stream,
 };
 use crate::error::{CallProblem, Error};
-use crate::kernel::{Binary, Loaded};
+use crate::gpus::{Binary, CallProgress, FIFOS, Gpus, Loaded, On, Place, Start, Statistics, Trouble};
 use crate::nvrtc::{self, Arch, Code, CodeKind, CompileError};
-use crate::world::Statistics;
-use crate::world::gpus::{CallProgress, Gpus, On, Place, Start, Trouble};
 use cudarc::driver::sys::CUstream;
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};

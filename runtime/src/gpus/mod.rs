@@ -1,10 +1,34 @@
 //! The interface of a world's GPUs. Communicators, calls and failures are written against this; which GPUs they are only
 //! this folder knows.
 
+mod options;
+
+mod labels;
+
+mod loaded;
+
+mod timeline;
+
+mod statistics;
+
+mod virtual_gpus;
+
+mod cuda;
+
+mod kind;
+
+pub(crate) use cuda::{Devices, measure, multicast};
+pub use cuda::{Measured, gpus, lowered};
+pub(crate) use kind::WorldKind;
+pub(crate) use labels::{ALIGNMENT, COUNTERS, FIFOS, SCRATCH, multicast_label, window_label};
+pub(crate) use loaded::{Binary, Loaded};
+pub use options::{LEAVING, MOST_BLOCKS, MOST_RANKS, PATIENCE, WorldOptions};
+pub use statistics::{Link, Statistics};
+pub use timeline::{BlockTimeline, StepTimes, Timeline};
+pub(crate) use virtual_gpus::owner;
+
 use crate::error::{CallProblem, Error};
-use crate::kernel::{Binary, Loaded};
 use crate::nvrtc::{Arch, Code, CodeKind};
-use crate::world::Statistics;
 use quadrille_compiler::emit::Cuda;
 use quadrille_compiler::kernel::abi::{FifoLayout, StatusRecord};
 use quadrille_compiler::program::ids::Rank;
