@@ -7,12 +7,12 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use quadrille::Collective;
-use quadrille::compiler::emit::{self, Cuda};
-use quadrille::compiler::program::dtype::{DType, RedOp};
-use quadrille::compiler::schedule::domain::Domain;
-use quadrille::compiler::verified::Verified;
-use quadrille::compiler::verify;
-use quadrille::compiler::{kernel, lower, program::Program, schedule::Schedule};
+use quadrille_compiler::emit::{self, Cuda};
+use quadrille_compiler::program::dtype::{DType, RedOp};
+use quadrille_compiler::schedule::domain::Domain;
+use quadrille_compiler::verified::Verified;
+use quadrille_compiler::verify;
+use quadrille_compiler::{kernel, lower, program::Program, schedule::Schedule};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

@@ -1,14 +1,13 @@
 #![doc = include_str!("../README.md")]
 
-pub use quadrille_compiler as compiler;
-pub use quadrille_compiler::collective::Collective;
-pub use quadrille_compiler::diagnostic::Diagnostics;
-pub use quadrille_compiler::program::dtype::{DType, RedOp};
-pub use quadrille_compiler::program::kind::Kind;
-pub use quadrille_compiler::schedule::domain::Domain;
+// What every program with a collective names: the attributes, and what they make.
 pub use quadrille_macros::{collective, collectives, schedule};
-pub use quadrille_runtime as runtime;
-pub use quadrille_runtime::{Communicator, World};
+
+pub use compiler::{Collective, DType, Diagnostics, Domain, Kind, RedOp};
+pub use runtime::{Communicator, World};
+
+pub mod compiler;
+pub mod runtime;
 
 #[cfg(feature = "cli")]
 pub mod cli;

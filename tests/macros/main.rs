@@ -6,8 +6,8 @@ mod hostile;
 mod made;
 
 use quadrille::Collective;
-use quadrille::compiler::options::Protocol;
-use quadrille::compiler::program::Program;
+use quadrille_compiler::options::Protocol;
+use quadrille_compiler::program::Program;
 
 mod plain {
     use quadrille::collective;

@@ -2,12 +2,12 @@
 
 use crate::{root, said};
 use libtest_mimic::Failed;
-use quadrille::compiler::diagnostic::Diagnostic;
-use quadrille::compiler::interop::msccl;
-use quadrille::compiler::schedule::Schedule;
-use quadrille::compiler::schedule::domain::DEFAULT_BLOCK_CAP;
-use quadrille::compiler::verify;
 use quadrille::{Collective, Diagnostics, Domain};
+use quadrille_compiler::diagnostic::Diagnostic;
+use quadrille_compiler::interop::msccl;
+use quadrille_compiler::schedule::Schedule;
+use quadrille_compiler::schedule::domain::DEFAULT_BLOCK_CAP;
+use quadrille_compiler::verify;
 use std::collections::BTreeSet;
 
 /// What the checks say of a file; an error where they say nothing.

@@ -11,7 +11,7 @@ mod schedules;
 mod words;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use quadrille::compiler::diagnostic::Check;
+use quadrille_compiler::diagnostic::Check;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -2,7 +2,7 @@
 
 use crate::{Case, Sort};
 use libtest_mimic::{Failed, Trial};
-use quadrille::compiler::diagnostic::{Diagnostic, Diagnostics};
+use quadrille_compiler::diagnostic::{Diagnostic, Diagnostics};
 
 /// What rustc puts before the first line of an error; it indents the others as deep.
 const LABEL: &str = "error: ";

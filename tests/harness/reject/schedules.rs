@@ -3,9 +3,9 @@
 
 use crate::{Case, Sort, root};
 use libtest_mimic::{Failed, Trial};
-use quadrille::compiler::schedule::Schedule;
-use quadrille::compiler::verify;
 use quadrille::{Collective, Diagnostics, Domain};
+use quadrille_compiler::schedule::Schedule;
+use quadrille_compiler::verify;
 use std::env;
 
 pub(crate) fn trials(cases: &[Case]) -> Vec<Trial> {

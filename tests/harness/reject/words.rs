@@ -2,7 +2,7 @@
 
 use crate::root;
 use libtest_mimic::Failed;
-use quadrille::compiler::program::kind::Kind;
+use quadrille_compiler::program::kind::Kind;
 use std::fs;
 use std::path::{Path, PathBuf};
 
