@@ -119,8 +119,7 @@ impl Collective {
         let mut collective = self.clone();
         let Some(param) = collective.params.iter_mut().find(|param| param.name == name) else {
             let known: Vec<&str> = self.params.iter().map(|param| param.name.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(UnknownName { given: name.to_owned(), what: "parameter", known });
+            return Err(UnknownName { given: name.to_owned(), what: "parameter", known: known.join(", ") });
         };
         param.value = value;
         Ok(collective)

@@ -59,13 +59,13 @@ pub(crate) use table;
 
 /// A name that is none of the known ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is no {what}; use one of {known}")]
+#[error("`{given}` is no {what}; {}", if known.is_empty() { "there is none here".to_owned() } else { format!("use one of {known}") })]
 pub struct UnknownName {
     /// The name given.
     pub given: String,
     /// The thing that it should be the name of.
     pub what: &'static str,
-    /// The known names, separated by commas.
+    /// The known names, separated by commas; empty if there are none.
     pub known: String,
 }
 

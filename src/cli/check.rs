@@ -17,6 +17,7 @@ use quadrille_compiler::lower::Savings;
 use quadrille_compiler::report::Report;
 use quadrille_compiler::schedule::Totals;
 use quadrille_compiler::verify::{self, SettingFindings};
+use serde_json::{Map, Value, json};
 use std::time::Instant;
 
 /// The arguments of `check`.
@@ -98,48 +99,78 @@ impl Proved {
     }
 }
 
-/// Does it.
+/// Checks the collective that is named, or every collective of the file.
 pub(crate) fn check(check: &CheckArgs, out: &mut Output) -> Result<(), CommandFailure> {
-    let collective = check.setting.apply(source::load(&check.file)?)?;
-    let schedules = schedules(check, &collective)?;
-    let sizes = ranks::several(&collective, check.ranks, check.all_ranks)?;
+    let (file, collectives) = source::load_all(&check.file)?;
+    let several = collectives.len() > 1;
+    let (mut said, mut findings) = (Vec::new(), Diagnostics { list: Vec::new(), source: None });
+    for (i, collective) in collectives.into_iter().enumerate() {
+        if i > 0 {
+            out.line("");
+        }
+        let collective = check.setting.apply(collective)?;
+        let (fields, list) = whole(check, &collective, several, out)?;
+        findings.list.extend(list);
+        findings.source.get_or_insert(collective.source);
+        said.push(fields);
+    }
+    if several {
+        out.field("file", file);
+        out.field("collectives", said);
+    } else {
+        said.into_iter().flatten().for_each(|(name, value)| out.field(&name, value));
+    }
+    if findings.list.is_empty() { Ok(()) } else { Err(findings.into()) }
+}
+
+/// Checks one collective: the fields of its JSON object, and its findings. `several` asks for a table, which names it.
+fn whole(
+    check: &CheckArgs,
+    collective: &Collective,
+    several: bool,
+    out: &mut Output,
+) -> Result<(Map<String, Value>, Vec<Diagnostic>), CommandFailure> {
+    let schedules = schedules(check, collective)?;
+    let sizes = ranks::several(collective, check.ranks, check.all_ranks)?;
     let settings: Vec<_> = sizes
         .into_iter()
-        .flat_map(|ranks| check.setting.combinations(&collective).into_iter().map(move |c| (ranks, c)))
+        .flat_map(|ranks| check.setting.combinations(collective).into_iter().map(move |c| (ranks, c)))
         .collect();
-    let table = settings.len() > 1;
+    let table = several || settings.len() > 1;
     let mut found = Vec::new();
     let mut sizes = Vec::new();
     for (ranks, collective) in settings {
         sizes.push(judge(check, &collective, ranks, &schedules, &mut found));
     }
-    let wrong: Vec<_> = match check.all_ranks {
+    // Of one world size, other sizes may admit the values that it excludes.
+    let one_admits = check.ranks.is_some() && found.iter().any(|setting| !setting.excluded());
+    let wrong: Vec<_> = match check.all_ranks || one_admits {
         true => found.into_iter().filter(|setting| !setting.excluded()).collect(),
         false => verify::without_excluded(found),
     };
-    let mut list = Vec::new();
+    let (mut list, mut fields) = (Vec::new(), Map::new());
     if let Some(own) = interop::executed(&collective.source, check.runtime.get()) {
         let own = executor::OwnVerdict::new(own, wrong.iter().flat_map(|setting| &setting.list));
         out.line(own.text());
-        out.field("executor", own.json());
+        fields.insert("executor".into(), own.json());
         list = own.findings();
     }
     if table {
-        out.line(text::head(&collective));
+        out.line(text::head(collective));
     }
     let mut said = Vec::new();
     for size in &sizes {
         out.line(if table { text::row(size) } else { text::whole(size) });
         said.push(json::size(size));
     }
-    out.field("collective", &collective.name);
-    out.field("kind", collective.kind.name());
-    out.field("file", &*collective.source.path);
-    out.field("sizes", said);
+    fields.insert("collective".into(), json!(collective.name));
+    fields.insert("kind".into(), json!(collective.kind.name()));
+    fields.insert("file".into(), json!(&*collective.source.path));
+    fields.insert("sizes".into(), said.into());
     list.extend(verify::merge_sizes(
         wrong.into_iter().map(|setting| (setting.ranks, setting.list)).collect(),
     ));
-    if list.is_empty() { Ok(()) } else { Err(Diagnostics { list, source: Some(collective.source) }.into()) }
+    Ok((fields, list))
 }
 
 /// The schedules to prove, by their index.

@@ -1,8 +1,10 @@
 //! The command line, in the library so that the examples' mains share it. One file a subcommand; docs/cli.md says
 //! what each does.
 
+mod builtins;
 mod check;
 mod compile;
+mod completions;
 mod device_check;
 mod doctor;
 mod failure;
@@ -64,6 +66,10 @@ enum Command {
     New(new::NewArgs),
     /// Say what is on this machine, what is missing, and how to get it
     Doctor,
+    /// List the built-in collectives
+    Builtins,
+    /// Print completions for a shell
+    Completions(completions::CompletionsArgs),
     /// Prove this build on the GPUs of this machine, and measure it (scripts/device-check)
     #[command(hide = true)]
     DeviceCheck(device_check::DeviceCheckArgs),
@@ -84,6 +90,10 @@ pub fn main() -> ExitCode {
         Command::Import(import) => finish(format, "import", |out| import::import(&import, out)),
         Command::New(new) => finish(format, "new", |out| new::new(&new, out)),
         Command::Doctor => finish(format, "doctor", doctor::doctor),
+        Command::Builtins => finish(format, "builtins", builtins::builtins),
+        Command::Completions(shell) => {
+            finish(format, "completions", |out| completions::completions(&shell, out))
+        }
         Command::DeviceCheck(check) => {
             finish(format, "device-check", |out| device_check::device_check(&check, out))
         }

@@ -267,7 +267,14 @@ pub(crate) fn collective(
             let dtype = options.element.dtype;
             let default = if exploration.race_check { 16 << 10 } else { 1 << 20 };
             let bytes = options.bytes.map_or(default, |bytes| bytes.0);
-            (dtype, collective.kind.count(bytes, dtype, ranks))
+            let count = collective.kind.count(bytes, dtype, ranks);
+            let served = collective.kind.bytes(count, dtype, ranks);
+            if options.bytes.is_some() && served != bytes {
+                out.line(format!(
+                    "# --bytes {bytes} is no whole number of elements a rank: this runs {served} bytes, {count} elements of {dtype} a unit"
+                ));
+            }
+            (dtype, count)
         }
     };
     let bytes = collective.kind.bytes(count, dtype, ranks);

@@ -3,6 +3,7 @@
 use crate::cli::failure::CommandFailure;
 use quadrille_compiler::collective::Collective;
 use quadrille_compiler::interop::{msccl, mscclpp};
+use quadrille_dsl::ParsedFile;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ macro_rules! builtins {
 }
 
 /// The built-in collectives: all sources in examples/.
-const BUILTINS: &[(&str, &str)] = builtins! {
+pub(crate) const BUILTINS: &[(&str, &str)] = builtins! {
     "all_pairs_all_gather"
     "all_pairs_all_reduce"
     "all_pairs_reduce_scatter"
@@ -80,6 +81,16 @@ pub(crate) enum SourceError {
         LARGEST >> 20
     )]
     Huge { path: PathBuf },
+    /// The file is one of a stage that follows, or of another language.
+    #[error(
+        "{} is {what}, and no collective\nhelp: FILE is a Rust source with a #[collective] fn, an MSCCL XML or an MSCCL++ JSON file, or a built-in such as builtin:ring_all_reduce",
+        path.display()
+    )]
+    OtherLanguage {
+        path: PathBuf,
+        /// The language, with an article.
+        what: &'static str,
+    },
     /// The file is not text.
     #[error(
         "{} is not UTF-8 text: byte {at} is wrong\nhelp: name a Rust source with a #[collective] fn",
@@ -129,12 +140,42 @@ pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
 
 /// The collective that `FILE[::NAME]` names.
 pub(crate) fn load(argument: &str) -> Result<Collective, CommandFailure> {
+    let (file, mut collectives) = load_all(argument)?;
+    match collectives.len() {
+        1 => Ok(collectives.swap_remove(0)),
+        _ => {
+            let names = collectives.into_iter().map(|collective| collective.name).collect();
+            Err(SourceError::Several { file, names }.into())
+        }
+    }
+}
+
+/// Every collective of FILE, at least one, with the file's name; with NAME this one alone. Findings on others do not
+/// count then.
+pub(crate) fn load_all(argument: &str) -> Result<(String, Vec<Collective>), CommandFailure> {
     let (file, text, name) = read(argument)?;
-    let collectives = match foreign(&file, &text)? {
-        Some(plan) => vec![plan],
-        None => quadrille_dsl::parse_file(&file, &text)?,
+    let (names, chosen) = match (foreign(&file, &text)?, name) {
+        (Some(plan), None) => return Ok((file, vec![plan])),
+        (Some(plan), Some(name)) => (vec![plan.name.clone()], (plan.name == name).then_some(plan)),
+        (None, None) => {
+            let collectives = ParsedFile::new(&file, &text)?.all()?;
+            if collectives.is_empty() {
+                return Err(SourceError::NoCollective { file }.into());
+            }
+            return Ok((file, collectives));
+        }
+        (None, Some(name)) => {
+            let parsed = ParsedFile::new(&file, &text)?;
+            (parsed.names(), parsed.one(name).transpose()?)
+        }
     };
-    Ok(select(file, collectives, name)?)
+    match (chosen, name) {
+        (Some(collective), _) => Ok((file, vec![collective])),
+        (None, _) if names.is_empty() => Err(SourceError::NoCollective { file }.into()),
+        (None, name) => {
+            Err(SourceError::Unknown { file, name: name.unwrap_or_default().into(), names }.into())
+        }
+    }
 }
 
 /// The collective of a file of another system; `None` where it is none.
@@ -176,8 +217,25 @@ fn read(argument: &str) -> Result<(String, String, Option<&str>), SourceError> {
     Ok((file.to_owned(), text, name))
 }
 
+/// Files that people pass by mistake, by their extension.
+const OTHER_LANGUAGES: [(&[&str], &str); 6] = [
+    (&["cu", "cuh"], "CUDA C++"),
+    (&["ptx"], "PTX"),
+    (&["cubin", "fatbin"], "machine code"),
+    (&["program", "schedule", "kernel"], "a stage that `quadrille compile` writes"),
+    (&["py"], "Python"),
+    (&["c", "cc", "cpp", "h", "hpp"], "C or C++"),
+];
+
 fn read_file(path: &Path) -> Result<String, SourceError> {
     let own = || path.to_owned();
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    if path.exists()
+        && let Some((_, what)) =
+            OTHER_LANGUAGES.iter().find(|(extensions, _)| extensions.contains(&extension))
+    {
+        return Err(SourceError::OtherLanguage { path: own(), what });
+    }
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => SourceError::Missing { path: own() },
         io::ErrorKind::IsADirectory => SourceError::Folder { path: own() },
@@ -191,24 +249,6 @@ fn read_file(path: &Path) -> Result<String, SourceError> {
     }
     String::from_utf8(bytes)
         .map_err(|error| SourceError::NotText { path: own(), at: error.utf8_error().valid_up_to() })
-}
-
-fn select(
-    file: String,
-    mut collectives: Vec<Collective>,
-    name: Option<&str>,
-) -> Result<Collective, SourceError> {
-    let names = || collectives.iter().map(|collective| collective.name.clone()).collect::<Vec<_>>();
-    let index = match name {
-        _ if collectives.is_empty() => return Err(SourceError::NoCollective { file }),
-        None if collectives.len() > 1 => return Err(SourceError::Several { names: names(), file }),
-        None => 0,
-        Some(name) => match collectives.iter().position(|collective| collective.name == name) {
-            Some(index) => index,
-            None => return Err(SourceError::Unknown { names: names(), file, name: name.into() }),
-        },
-    };
-    Ok(collectives.swap_remove(index))
 }
 
 #[cfg(test)]

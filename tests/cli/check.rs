@@ -176,3 +176,72 @@ fn check_says_which_protocol_is_chosen() {
         assert_eq!((&schedules[0]["chosen"], &schedules[1]["chosen"]), (&chosen.into(), &Value::Null));
     }
 }
+
+#[test]
+fn a_file_of_several_is_judged_whole_and_one_of_them_by_itself() {
+    let wrong = "#[collective(all_reduce, ranks = [2])]\nfn wrong() { let x = y; }\n";
+    let right = |name| {
+        format!(
+            "#[collective(all_reduce, ranks = [2])]\nfn {name}() {{ output[..][0] = reduce(input[..][0]); }}\n"
+        )
+    };
+    let folder = folder_with(&format!("{}{}", right("first"), right("second")));
+    let ran = in_folder(&folder, "check file.rs").succeeds();
+    for head in ["first: all_reduce", "second: all_reduce"] {
+        assert!(ran.stdout.contains(head), "{ran:?}");
+    }
+    let json = in_folder(&folder, "check file.rs --format json").json();
+    let names: Vec<_> =
+        json["collectives"].as_array().unwrap().iter().map(|one| one["collective"].clone()).collect();
+    assert_eq!(names, ["first", "second"], "{json}");
+    in_folder(&folder, "run file.rs")
+        .fails(2, &["file.rs has several collectives", "name one", "file.rs::second"]);
+    // Findings on the other one do not count.
+    let folder = folder_with(&format!("{wrong}{}", right("second")));
+    in_folder(&folder, "check file.rs::second").succeeds();
+    in_folder(&folder, "check file.rs::wrong").fails(1, &["nothing here is called `y`"]);
+    in_folder(&folder, "check file.rs").fails(1, &["nothing here is called `y`"]);
+}
+
+#[test]
+fn files_of_other_languages_are_named() {
+    let folder = folder_with(PAIR);
+    for (name, what) in
+        [("k.cu", "is CUDA C++"), ("k.ptx", "is PTX"), ("k.schedule", "is a stage"), ("k.py", "is Python")]
+    {
+        std::fs::write(folder.path().join(name), "text").unwrap();
+        in_folder(&folder, &format!("check {name}")).fails(2, &[what, "FILE is a Rust source"]);
+    }
+    in_folder(&folder, "check absent.cu").fails(2, &["there is no file absent.cu"]);
+}
+
+#[test]
+fn a_combination_that_the_program_excludes_is_named() {
+    let folder = folder_with(
+        "#[collective(all_reduce, ranks = [4, 6], params(k = [2, 3]))]\nfn f() {\n    \
+         assert!(RANKS % k == 0, \"{k} does not divide {RANKS}\");\n    output[..][0] = reduce(input[..][0]);\n}\n",
+    );
+    let ran = in_folder(&folder, "check file.rs").succeeds();
+    assert_eq!(ran.stdout.matches("not admitted: 3 does not divide 4").count(), 1, "{ran:?}");
+    let ran = in_folder(&folder, "check file.rs --ranks 4").succeeds();
+    assert!(ran.stdout.contains("not admitted: 3 does not divide 4"), "{ran:?}");
+    let ran = in_folder(&folder, "check file.rs --ranks 5");
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert!(ran.stderr.contains("does not divide 5 [requirement]"), "{ran:?}");
+    line(&format!("check {RING} --param k=3")).fails(2, &["`k` is no parameter; there is none here"]);
+}
+
+#[test]
+fn builtins_and_completions_are_printed() {
+    let ran = line("builtins").succeeds();
+    assert_eq!(ran.stdout.lines().count(), 36, "{ran:?}");
+    assert!(
+        ran.stdout
+            .lines()
+            .any(|line| line.starts_with("builtin:two_shot_all_reduce") && line.contains("all_reduce"))
+    );
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(line(&format!("completions {shell}")).succeeds().stdout.contains("device-check"), "{shell}");
+    }
+    line("completions cmd").fails(2, &["bash"]);
+}

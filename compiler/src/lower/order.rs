@@ -3,7 +3,7 @@
 use super::assign::Placement;
 use super::depend::TaskGraph;
 use super::divide::{TaskEnd, Tasks};
-use crate::diagnostic::{Check, Diagnostic};
+use crate::diagnostic::{Check, Diagnostic, words};
 use crate::options::Protocol;
 use crate::program::Program;
 use crate::program::ids::BlockId;
@@ -103,7 +103,7 @@ pub(super) fn fit_slots(
         ready.extend(now.run(task).into_iter().map(|task| Reverse((rank[task as usize], task))));
     }
     if order.len() < n {
-        let message = format!("`{}` needs more than {slots} slots", program.name);
+        let message = format!("`{}` needs more than {}", program.name, words::count(slots.into(), "slot"));
         let finding = Diagnostic::new(Check::Unsupported, program.name_loc, message)
             .note("every thread block would wait for a slot that another one has yet to read")
             .help("raise `slots`, or use `put` or `get`");
