@@ -22,9 +22,10 @@ const MOST_FINDINGS: usize = 100;
 /// Judges a plan of another system as its own executor runs it, an MSCCL XML file as `runtime` does. `None` for other
 /// sources, and for plans that cannot be imported.
 pub fn executed(source: &SourceFile, runtime: msccl::Runtime) -> Option<ExecutorVerdict> {
-    match msccl::is_xml(&source.text) {
-        true => msccl::executed(&source.text, runtime),
-        false => None,
+    match (msccl::is_xml(&source.text), mscclpp::is_json(&source.text)) {
+        (true, _) => msccl::executed(&source.text, runtime),
+        (false, true) => mscclpp::executed(&source.text),
+        (false, false) => None,
     }
 }
 

@@ -23,8 +23,12 @@ pub(super) struct Document {
     /// True if scratch has room for packets: protocol LL.
     pub(super) packets: bool,
     pub(super) in_place: bool,
-    /// The place where it says that scratch is reused.
-    pub(super) reuse: Option<Loc>,
+    /// Scratch is that of all plans.
+    pub(super) reuse: bool,
+    /// Scratch has two halves, which calls use in turn.
+    pub(super) double: bool,
+    /// The largest message in bytes.
+    pub(super) most_bytes: u64,
     /// Chunks of a unit, before groups of thread blocks split them.
     pub(super) unit_chunks: u32,
     pub(super) gpus: Vec<Gpu>,
@@ -57,6 +61,7 @@ pub(super) struct Remote {
 
 #[derive(Debug)]
 pub(super) struct Block {
+    pub(super) loc: Loc,
     /// For each sort of channel the GPU's ids of those that ops name by position.
     pub(super) channels: [Vec<Number>; 3],
     /// For each sort the GPU's ids of remote buffers, likewise.
@@ -116,12 +121,8 @@ impl<'a> Documents<'a> {
         let packets = self.reader.choice(top, "protocol", &[("Simple", false), ("LL", true)]);
         let in_place = self.reader.boolean(top, "inplace", false);
         let reuse = self.reader.boolean(top, "reuse_resources", false);
-        let reuse_at = Reader::field(top, "reuse_resources").map(|value| {
-            use jsonc_parser::common::Ranged;
-            self.reader.loc(value.range())
-        });
         self.reader.optional(top, "num_threads_per_block", 1..=1024, 1024);
-        self.reader.boolean(top, "use_double_scratch_buffer", false);
+        let double = self.reader.boolean(top, "use_double_scratch_buffer", false);
         self.reader.optional(top, "buffer_alignment", 1..=u64::from(u32::MAX), 16);
         let sizes = [("min_message_size", 0), ("max_message_size", u64::MAX)]
             .map(|(name, absent)| self.reader.optional(top, name, 0..=u64::MAX, absent));
@@ -153,7 +154,9 @@ impl<'a> Documents<'a> {
             kind: kind?,
             packets: packets?,
             in_place: in_place?,
-            reuse: if reuse? { reuse_at } else { None },
+            reuse: reuse?,
+            double: double?,
+            most_bytes: sizes[1]?,
             unit_chunks,
             gpus,
         })
@@ -350,7 +353,7 @@ impl<'a> Documents<'a> {
         let list = self.reader.due_list(fields, "ops");
         let mut reading = Ops { reader: &mut self.reader, count: &mut self.ops };
         let ops = list.iter().filter_map(|value| reading.op(value, true)).collect();
-        Some(Block { channels, remote, ops })
+        Some(Block { loc: self.reader.head(fields), channels, remote, ops })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::judge::{Edge, judge};
 use super::plan::{At, Chunk, End, Plan, What};
-use super::run::{Order, Point};
+use super::run::{PlanOrder, Point};
 use crate::diagnostic::{Check, Diagnostic, SourceFile};
 use crate::lower::{self, KeptPlan, Task, TaskMessage, Tasks};
 use crate::options::{Given, Protocol, StatementOptions, Transport};
@@ -29,7 +29,7 @@ pub(super) struct Laid {
 /// Errors (`data-race`): what its synchronization leaves unordered.
 pub(super) fn lay(
     plan: &Plan,
-    order: &Order,
+    order: &PlanOrder,
     shape: Shape,
     source: &SourceFile,
 ) -> Result<Laid, Vec<Diagnostic>> {
@@ -42,7 +42,7 @@ pub(super) fn lay(
 }
 
 /// The location of a chunk. In place `i` and `o` are parts of one buffer.
-fn locate(shape: &Shape, at: At) -> Location {
+pub(super) fn locate(shape: &Shape, at: At) -> Location {
     match at.buffer {
         Buffer::Input | Buffer::Data => shape.input_location(at.rank, at.chunk),
         Buffer::Output => shape.output_location(at.rank, at.chunk),
@@ -74,7 +74,7 @@ struct Laying<'a> {
 }
 
 impl<'a> Laying<'a> {
-    fn new(plan: &'a Plan, order: &Order, mut shape: Shape, source: &SourceFile) -> Laying<'a> {
+    fn new(plan: &'a Plan, order: &PlanOrder, mut shape: Shape, source: &SourceFile) -> Laying<'a> {
         let mut writer: FxHashMap<At, usize> = FxHashMap::default();
         let mut packets: FxHashMap<At, Vec<(Point, Stored)>> = FxHashMap::default();
         let mut tasks = Tasks::default();
@@ -174,7 +174,7 @@ impl<'a> Laying<'a> {
         let act = &plan.acts[point.act as usize];
         let place = plan.blocks[act.block].0;
         match &act.what {
-            What::Sync => return,
+            What::Sync | What::Flush { .. } => return,
             What::Move(chunks) => match chunks.get(point.chunk as usize) {
                 Some(chunk) => self.chunk(point, place, chunk, chunks.len()),
                 None => self.idle(place),

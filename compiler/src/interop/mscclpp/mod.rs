@@ -33,8 +33,10 @@
 mod channel;
 mod document;
 mod export;
+mod fits;
 mod judge;
 mod lay;
+mod most;
 mod ops;
 mod plan;
 mod reader;
@@ -43,6 +45,7 @@ mod run;
 
 use crate::collective::{Collective, Evaluate, LoweringResult};
 use crate::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
+use crate::interop::executor::ExecutorVerdict;
 use crate::interop::{finding, shown};
 use crate::kernel::widths::Widths;
 use crate::lower;
@@ -55,7 +58,7 @@ use crate::schedule::domain::Domain;
 pub use export::export;
 use lay::Laid;
 use plan::Plan;
-use run::Order;
+use run::PlanOrder;
 use std::sync::Arc;
 
 /// Returns true if a text looks like an execution plan and not like Rust.
@@ -96,9 +99,16 @@ pub fn import(path: &str, text: &str) -> Result<Collective, Diagnostics> {
     })
 }
 
+/// Judges a plan as MSCCL++'s executor runs it; `None` where [`import`] refuses the file.
+pub(super) fn executed(text: &str) -> Option<ExecutorVerdict> {
+    let plan = document::read(text).and_then(resolve::resolve).ok()?;
+    let order = run::order(&plan).ok()?;
+    Some(fits::executed(&plan, &order))
+}
+
 /// A plan, called in one way.
 struct Import {
-    plan: Arc<(Plan, Order)>,
+    plan: Arc<(Plan, PlanOrder)>,
     in_place: bool,
     source: SourceFile,
 }

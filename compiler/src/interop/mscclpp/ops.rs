@@ -1,6 +1,7 @@
 //! Operations as they stand in the file.
 
 use super::channel::{BUFFERS, Channel, MOST_CHUNKS};
+use super::plan::LaneSort;
 use super::reader::{Fields, Number, Reader};
 use crate::diagnostic::{Check, Loc};
 use crate::program::dtype::RedOp;
@@ -25,6 +26,7 @@ pub(super) struct Op {
     pub(super) loc: Loc,
     /// Its text, white space folded to single blanks.
     pub(super) text: String,
+    pub(super) name: String,
     pub(super) sort: Sort,
     pub(super) channel: Channel,
     /// Positions in the thread block's list of channels; or numbers of semaphores.
@@ -91,6 +93,10 @@ pub(super) struct Form {
     pub(super) packets_first: bool,
     /// Signals when it is done.
     pub(super) signals: bool,
+    /// Waits then until its puts have been moved.
+    pub(super) flushes: bool,
+    /// The way in which its words are shared out to threads.
+    pub(super) lanes: LaneSort,
 }
 
 const NEVER: usize = usize::MAX;
@@ -103,9 +109,13 @@ impl Sort {
             packets_to: NEVER,
             packets_first: false,
             signals: false,
+            flushes: false,
+            lanes: LaneSort::Copies,
         };
+        let by_packets = Form { lanes: LaneSort::Packets, ..plain };
         let packets =
-            |packets_from, packets_to| Form { packets_from, packets_to, packets_first: true, ..plain };
+            |packets_from, packets_to| Form { packets_from, packets_to, packets_first: true, ..by_packets };
+        let sums = Form { lanes: LaneSort::Sums, ..plain };
         Some(match name {
             "nop" => Sort::Nop,
             "barrier" => Sort::Barrier,
@@ -118,14 +128,16 @@ impl Sort {
             "flush" => Sort::Flush,
             "pipeline" => Sort::Pipeline,
             "copy" | "put" | "get" => Sort::Move(Form { apart: true, ..plain }),
-            "pws" | "pwsf" => Sort::Move(Form { apart: true, signals: true, ..plain }),
-            "ppkt" | "cpkt" => Sort::Move(Form { apart: true, packets_to: 0, ..plain }),
-            "upkt" => Sort::Move(Form { apart: true, packets_from: 0, ..plain }),
+            "pws" => Sort::Move(Form { apart: true, signals: true, ..plain }),
+            "pwsf" => Sort::Move(Form { apart: true, signals: true, flushes: true, ..plain }),
+            "ppkt" | "cpkt" => Sort::Move(Form { apart: true, packets_to: 0, ..by_packets }),
+            "upkt" => Sort::Move(Form { apart: true, packets_from: 0, ..by_packets }),
             "rppkt" => Sort::Move(packets(0, 0)),
-            "re" | "rre" | "res" | "rres" | "glres" | "gstore" => Sort::Move(plain),
+            "re" | "rre" | "res" | "rres" => Sort::Move(sums),
+            "glres" | "gstore" => Sort::Move(plain),
             "repkt" => Sort::Move(packets(1, NEVER)),
             "respkt" | "recpkt" | "recspkt" => Sort::Move(packets(1, 1)),
-            "gstorepkt" => Sort::Move(packets(NEVER, 0)),
+            "gstorepkt" => Sort::Move(packets(0, 0)),
             _ => return None,
         })
     }
@@ -197,6 +209,13 @@ impl<'a> Ops<'_, 'a> {
             Some(_) => self.reader.choice(fields, "channel_type", &Channel::ALL)?,
             None => Channel::Memory,
         };
+        let sort = match sort {
+            // A port copies packets as they lie there.
+            Sort::Move(form) if name == "ppkt" && channel == Channel::Port => {
+                Sort::Move(Form { packets_from: 0, ..form })
+            }
+            sort => sort,
+        };
         let mut ids = Vec::new();
         let mut part = Some((0, 1));
         let (mut sources, mut dests) = (Vec::new(), Vec::new());
@@ -248,7 +267,20 @@ impl<'a> Ops<'_, 'a> {
             text = text.chars().take(LONGEST).collect::<String>() + " ..";
         }
         let part = part?;
-        Some(Op { loc, text, sort, channel, ids, sources, dests, part, combines, numbers, body })
+        Some(Op {
+            loc,
+            text,
+            name: name.to_owned(),
+            sort,
+            channel,
+            ids,
+            sources,
+            dests,
+            part,
+            combines,
+            numbers,
+            body,
+        })
     }
 
     fn iterations(&mut self, fields: Fields<'a>) -> Option<(u64, u64)> {
@@ -272,8 +304,12 @@ impl<'a> Ops<'_, 'a> {
     }
 
     fn chunks(&mut self, value: &'a Value<'a>) -> Option<Ref> {
-        let known = ["type", "buffer_id", "switch_channel_id", "index", "size"];
+        // The rank of a local buffer is that of the GPU; executors do not read it.
+        let known = ["type", "buffer_id", "switch_channel_id", "index", "size", "rank"];
         let fields = self.reader.object(value, "a range of chunks", &known)?;
+        if Reader::field(fields, "rank").is_some() {
+            self.reader.number(fields, "rank", 0..=u64::from(u32::MAX))?;
+        }
         let given = known[..3].iter().filter(|name| Reader::field(fields, name).is_some());
         let loc = self.reader.head(fields);
         let base = match &given.copied().collect::<Vec<_>>()[..] {

@@ -42,6 +42,8 @@ pub(super) enum What {
     Post(Vec<Tick>),
     /// Waits until counters have been raised once more, each by one thread.
     Await(Vec<Tick>),
+    /// Waits, by one thread, until what has been put by port on these channels has been moved.
+    Flush { channels: Vec<u32>, thread: Option<u32> },
     /// Moves chunks.
     Move(Vec<Chunk>),
 }
@@ -64,7 +66,38 @@ pub(super) struct Chunk {
     pub(super) dests: Vec<End>,
     /// Through the switch where it can be.
     pub(super) switch: bool,
-    pub(super) port: bool,
+    /// The channels by port that carry it, by their places in the block's list.
+    pub(super) ports: Vec<u32>,
+    pub(super) lane: Lane,
+    pub(super) loc: Loc,
+}
+
+/// The threads that touch the words of a chunk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Lane {
+    pub(super) sort: LaneSort,
+    /// Chunks of the operation's range before it.
+    pub(super) offset: u32,
+    /// Chunks of the operation's range.
+    pub(super) size: u32,
+}
+
+/// The ways in which MSCCL++ shares the words of a range out to threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum LaneSort {
+    /// Packet by packet.
+    Packets,
+    /// By 16 bytes, from the range's start on.
+    Sums,
+    /// By the alignment of its ends.
+    Copies,
+}
+
+impl Lane {
+    /// Returns true if the same thread touches the same words of a chunk.
+    pub(super) fn meets(&self, other: &Lane) -> bool {
+        self == other && self.sort != LaneSort::Copies
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@
 use super::channel::{Channel, MOST_CHUNKS};
 use super::document::{Document, Gpu};
 use super::ops::{Base, Form, Op, Ref, Sort};
-use super::plan::{Act, At, Chunk, Counter, End, Plan, Tick, What};
+use super::plan::{Act, At, Chunk, Counter, End, Lane, Plan, Tick, What};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::{MOST_MOVED, finding, out_of_bounds};
 use crate::program::dtype::RedOp;
@@ -37,7 +37,6 @@ pub(super) fn resolve(document: Document) -> Result<Plan, Vec<Diagnostic>> {
         findings: Vec::new(),
     };
     resolving.parts();
-    resolving.reused();
     if resolving.findings.is_empty() {
         for (gpu, rank) in document.gpus.iter().zip(0..) {
             resolving.gpu(gpu, Rank(rank));
@@ -128,15 +127,6 @@ impl Resolving<'_> {
         }
     }
 
-    fn reused(&mut self) {
-        let scratch = self.document.gpus.iter().any(|gpu| gpu.chunks[2] > 0);
-        if let Some(loc) = self.document.reuse.filter(|_| scratch) {
-            let note =
-                "scratch would hold a part of its chunks only, at places that depend on the message's size";
-            self.report(Check::Unsupported, loc, "`reuse_resources` with scratch", note);
-        }
-    }
-
     fn gpu(&mut self, gpu: &Gpu, rank: Rank) {
         for (block, number) in gpu.blocks.iter().zip(0..) {
             let first = self.acts.len();
@@ -206,8 +196,8 @@ impl Resolving<'_> {
     fn op(&mut self, gpu: &Gpu, op: &Op, within: Loop) {
         match op.sort {
             Sort::Nop => self.act(op, What::Sync),
-            // What goes by port is done when its thread block has moved it.
-            Sort::Flush | Sort::Pipeline => {}
+            Sort::Pipeline => {}
+            Sort::Flush => self.flush(op),
             Sort::Barrier => self.barrier(gpu, op, within),
             Sort::Acquire => {
                 let ticks = self.semaphores(gpu, op, within);
@@ -232,7 +222,16 @@ impl Resolving<'_> {
                     let ticks = self.channels(op, within, (false, true));
                     self.act(op, What::Post(ticks));
                 }
+                if form.flushes {
+                    self.flush(op);
+                }
             }
+        }
+    }
+
+    fn flush(&mut self, op: &Op) {
+        for (&(id, _), thread) in op.ids.iter().zip(0..) {
+            self.act(op, What::Flush { channels: vec![id as u32], thread: Some(thread) });
         }
     }
 
@@ -291,6 +290,8 @@ impl Resolving<'_> {
             let nth = peers[..channel].iter().filter(|other| **other == peer).count() as u32;
             let (from, to) = if posts { (rank, peer) } else { (peer, rank) };
             let port = sort == Channel::Port;
+            // A port knows no relaxed signals.
+            let relaxed = relaxed && !port;
             let counter = self.counter(op, Counter::Channel { port, from, to, nth }, posts, within);
             ticks.push(Tick { counter, relaxed, thread: Some(thread), port });
         }
@@ -399,13 +400,17 @@ impl Resolving<'_> {
             let at = At { chunk: at.chunk + offset as u32, ..at };
             if packet { End::Packet(at) } else { End::Plain(at) }
         };
+        let lane = |offset: u64| Lane { sort: form.lanes, offset: offset as u32, size: size as u32 };
         let port = op.channel == Channel::Port;
+        let channels: Vec<u32> = op.ids.iter().filter(|_| port).map(|(id, _)| *id as u32).collect();
         let mut chunks = Vec::new();
         let groups: Vec<(Firsts, Firsts)> = match form.apart {
             true => sources.into_iter().zip(dests).map(|(source, dest)| (vec![source], vec![dest])).collect(),
             false => vec![(sources, dests)],
         };
-        for (sources, dests) in groups {
+        for (group, (sources, dests)) in groups.into_iter().enumerate() {
+            let own = channels.get(group).filter(|_| form.apart).map(|channel| vec![*channel]);
+            let ports = own.unwrap_or_else(|| channels.clone());
             for offset in 0..size {
                 let of = |side: &[Vec<(At, bool)>]| -> Vec<End> {
                     side.iter().flatten().map(|first| end(first, offset)).collect()
@@ -421,7 +426,8 @@ impl Resolving<'_> {
                 for end in sources.iter().chain(&dests) {
                     self.used(end, op.loc);
                 }
-                chunks.push(Chunk { sources, dests, switch, port });
+                let (ports, lane) = (ports.clone(), lane(offset));
+                chunks.push(Chunk { sources, dests, switch, ports, lane, loc: op.loc });
             }
         }
         chunks
@@ -468,7 +474,10 @@ impl Resolving<'_> {
             }
         };
         if packet && buffer != Buffer::Scratch {
-            let note = "packets hold a flag beside each word, for which only scratch has room";
+            let note = format!(
+                "`{}` has packets there: they hold a flag beside each word, for which only scratch has room",
+                op.name
+            );
             self.report(Check::Form, chunks.loc, "packets outside scratch", note);
             return Vec::new();
         }

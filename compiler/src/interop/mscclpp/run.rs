@@ -18,7 +18,7 @@ pub(super) struct Point {
 
 /// A plan's order.
 #[derive(Debug)]
-pub(super) struct Order {
+pub(super) struct PlanOrder {
     pub(super) points: Vec<Point>,
     /// For each counter what raises it, in the order of each block.
     pub(super) posts: Vec<Vec<(usize, Point)>>,
@@ -28,13 +28,13 @@ pub(super) struct Order {
 ///
 /// Errors: (`unsupported`) counters that several thread blocks wait for; (`data-race`) packets that are stored twice;
 /// (`deadlock`) waits that nothing ends; (`invariant`) counters that do not end as they began.
-pub(super) fn order(plan: &Plan) -> Result<Order, Vec<Diagnostic>> {
+pub(super) fn order(plan: &Plan) -> Result<PlanOrder, Vec<Diagnostic>> {
     let mut findings = shared_waits(plan);
     findings.extend(doubled_packets(plan));
     if !findings.is_empty() {
         return Err(findings);
     }
-    let mut run = Run {
+    let mut run = PlanRun {
         plan,
         next: plan.blocks.iter().map(|(_, acts)| Point { act: acts.start as u32, chunk: 0 }).collect(),
         count: plan.counters.iter().map(|counter| counter.initial()).collect(),
@@ -57,7 +57,7 @@ pub(super) fn order(plan: &Plan) -> Result<Order, Vec<Diagnostic>> {
     if !surplus.is_empty() {
         return Err(surplus);
     }
-    Ok(Order { points: run.points, posts: run.posts })
+    Ok(PlanOrder { points: run.points, posts: run.posts })
 }
 
 /// Counters that several thread blocks wait for: which of them goes on is a matter of speed.
@@ -107,7 +107,7 @@ fn doubled_packets(plan: &Plan) -> Vec<Diagnostic> {
     findings
 }
 
-struct Run<'a> {
+struct PlanRun<'a> {
     plan: &'a Plan,
     next: Vec<Point>,
     count: Vec<u32>,
@@ -126,7 +126,7 @@ enum Missing {
     Packet(At),
 }
 
-impl Run<'_> {
+impl PlanRun<'_> {
     fn block(&mut self, block: usize, ready: &mut VecDeque<usize>) {
         let plan = self.plan;
         while let Some(act) = plan.acts[..plan.blocks[block].1.end].get(self.next[block].act as usize) {
@@ -144,7 +144,7 @@ impl Run<'_> {
             let point = self.next[block];
             let mut more = false;
             match &act.what {
-                What::Sync => {}
+                What::Sync | What::Flush { .. } => {}
                 What::Post(ticks) => {
                     for Tick { counter, .. } in ticks {
                         self.count[*counter as usize] += 1;
@@ -186,7 +186,7 @@ impl Run<'_> {
                 });
                 missing.map(Missing::Packet)
             }
-            What::Sync | What::Post(_) => None,
+            What::Sync | What::Flush { .. } | What::Post(_) => None,
         }
     }
 

@@ -1,10 +1,10 @@
 //! Blocks as lists of the format's operations, on chunks and counters of the schedule. Signals are numbered, and every wait
 //! says which ones it takes.
 
-use super::most::{MOST_CHANNELS_OF_OP, MOST_SEMAPHORES_OF_OP};
 use super::moves::{Piece, pieces};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::finding;
+use crate::interop::mscclpp::most::{MOST_CHANNELS_OF_OP, MOST_SEMAPHORES_OF_OP};
 use crate::program::Program;
 use crate::program::ids::{BlockId, Buffer, Rank, Slice, ThreadBlock};
 use crate::schedule::{Action, Block, Counter, CounterKind, Operand, Schedule, Step};

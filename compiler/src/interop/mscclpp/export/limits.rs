@@ -1,10 +1,10 @@
 //! Refuses plans that are larger than MSCCL++'s executor takes.
 
-use super::most::{MOST_CHANNELS, MOST_OPS};
 use super::parts::Parts;
 use super::wires::Wires;
 use crate::diagnostic::{Check, Diagnostic};
 use crate::interop::finding;
+use crate::interop::mscclpp::most::{MOST_CHANNELS, MOST_OPS};
 use crate::program::Program;
 use crate::program::kind::Shape;
 use crate::schedule::domain::LARGEST_BLOCK_CAP;

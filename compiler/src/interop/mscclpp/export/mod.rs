@@ -21,7 +21,6 @@
 
 mod blocks;
 mod limits;
-mod most;
 mod moves;
 mod parts;
 mod text;

@@ -1,6 +1,6 @@
 //! Moves as operations of the format, by where their ends lie as seen from the rank that moves them.
 
-use super::most::MOST_ENDS;
+use crate::interop::mscclpp::most::MOST_ENDS;
 use crate::program::ids::{Rank, Slice};
 use crate::schedule::{Operand, combines};
 

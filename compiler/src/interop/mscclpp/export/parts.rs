@@ -2,7 +2,7 @@
 //! the one before it has ended.
 
 use super::blocks::{Blocks, Item, Sort, Tick, Wire};
-use super::most::MOST_OPS;
+use crate::interop::mscclpp::most::MOST_OPS;
 use crate::program::ids::{BlockId, Rank, ThreadBlock};
 use rustc_hash::FxHashMap;
 

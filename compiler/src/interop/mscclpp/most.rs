@@ -1,4 +1,4 @@
-//! The most that MSCCL++'s executor takes.
+//! The most that MSCCL++'s executor takes (microsoft/mscclpp at 1f5f065, src/core/include/execution_common.hpp).
 
 /// Operations of a thread block.
 pub(super) const MOST_OPS: usize = 64;
@@ -10,3 +10,5 @@ pub(super) const MOST_CHANNELS_OF_OP: usize = 8;
 pub(super) const MOST_SEMAPHORES_OF_OP: usize = 16;
 /// Sources, and destinations, of an operation.
 pub(super) const MOST_ENDS: usize = 10;
+/// Barriers of a GPU.
+pub(super) const MOST_BARRIERS: u64 = 16;

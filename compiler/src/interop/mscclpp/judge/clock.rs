@@ -1,0 +1,119 @@
+//! Knowledge of accesses that are over: vector clocks by thread block, and single tasks beyond.
+
+use crate::diagnostic::Loc;
+use crate::interop::mscclpp::plan::Lane;
+use rustc_hash::FxHashMap;
+
+/// The accesses that are over.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Phases, by clock.
+    pub(super) phases: Vec<u32>,
+    /// Tasks beyond, with their clock and phase.
+    tasks: Vec<Stamp>,
+}
+
+/// The time of an access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Stamp {
+    /// The block that makes it.
+    pub(super) block: usize,
+    /// The clock that ends it: of its block, or none's, where it goes on beside the block.
+    pub(super) clock: usize,
+    pub(super) phase: u32,
+    pub(super) task: u32,
+    /// The call among those that are judged.
+    pub(super) call: u32,
+    pub(super) loc: Loc,
+    /// Which threads make it.
+    pub(super) lane: Lane,
+}
+
+impl Known {
+    pub(super) fn new(clocks: usize) -> Known {
+        Known { phases: vec![0; clocks], tasks: Vec::new() }
+    }
+
+    pub(super) fn covers(&self, stamp: &Stamp) -> bool {
+        self.phases[stamp.clock] > stamp.phase || self.tasks.iter().any(|known| known.task == stamp.task)
+    }
+
+    pub(super) fn add(&mut self, stamp: Stamp) {
+        if !self.covers(&stamp) {
+            self.tasks.push(stamp);
+        }
+    }
+
+    pub(super) fn join(&mut self, other: &Known) {
+        for (known, more) in self.phases.iter_mut().zip(&other.phases) {
+            *known = (*known).max(*more);
+        }
+        let phases = &self.phases;
+        self.tasks.retain(|stamp| phases[stamp.clock] <= stamp.phase);
+        other.tasks.iter().for_each(|stamp| self.add(*stamp));
+    }
+}
+
+/// The knowledge of a block or thread: the accesses of every sort that are over, and the reads.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    pub(super) done: Known,
+    pub(super) read: Known,
+}
+
+impl Clock {
+    pub(super) fn new(clocks: usize) -> Clock {
+        Clock { done: Known::new(clocks), read: Known::new(clocks) }
+    }
+
+    pub(super) fn join(&mut self, other: &Clock) {
+        self.done.join(&other.done);
+        self.read.join(&other.read);
+    }
+
+    pub(super) fn add(&mut self, stamp: Stamp) {
+        self.done.add(stamp);
+        self.read.add(stamp);
+    }
+
+    /// Both know of a phase.
+    pub(super) fn reach(&mut self, clock: usize, phase: u32) {
+        self.done.phases[clock] = phase;
+        self.read.phases[clock] = phase;
+    }
+}
+
+/// The knowledge of a block and of its threads.
+#[derive(Clone, Debug)]
+pub(super) struct BlockClock {
+    pub(super) clock: Clock,
+    /// The knowledge that single threads have gained in this phase; `None` for all of them.
+    pub(super) threads: FxHashMap<Option<u32>, Clock>,
+    /// The knowledge that packets have brought in this phase, word by word.
+    pub(super) heard: Option<Known>,
+    /// The puts of the block by port that go on, with their channels.
+    pub(super) ported: Vec<(Vec<u32>, Stamp)>,
+}
+
+impl BlockClock {
+    pub(super) fn new(clocks: usize) -> BlockClock {
+        BlockClock {
+            clock: Clock::new(clocks),
+            threads: FxHashMap::default(),
+            heard: None,
+            ported: Vec::new(),
+        }
+    }
+
+    /// The threads wait for each other.
+    pub(super) fn sync(&mut self, own: usize) {
+        for (_, clock) in self.threads.drain() {
+            self.clock.join(&clock);
+        }
+        if let Some(heard) = self.heard.take() {
+            self.clock.read.join(&heard);
+        }
+        let next = self.clock.done.phases[own] + 1;
+        self.clock.reach(own, next);
+    }
+}
