@@ -28,11 +28,18 @@ pub(super) fn executed(plan: &Plan, order: &PlanOrder) -> ExecutorVerdict {
     shape.scratch = plan.scratch;
     let mut findings = beyond(document);
     findings.extend(every_op(document).filter_map(otherwise));
+    let mut remarks = remarks(document);
     // Races of one call are those of every executor.
     if judge::judge(plan, order, |at| locate(&shape, at)).is_ok() {
-        findings.extend(judge::own(plan, order, |at| locate(&shape, at)));
+        let own = judge::own(plan, order, |at| locate(&shape, at));
+        findings.extend(own.findings);
+        if own.trailing {
+            let remark =
+                "puts by port may still read a GPU's own buffer when its kernel ends, without a flush";
+            remarks.push(remark.to_owned());
+        }
     }
-    ExecutorVerdict { executor: NAME, findings: shown(findings), remarks: remarks(document) }
+    ExecutorVerdict { executor: NAME, findings: shown(findings), remarks }
 }
 
 /// All operations, those of pipelines behind them.

@@ -66,6 +66,8 @@ pub(super) struct Chunk {
     pub(super) dests: Vec<End>,
     /// Through the switch where it can be.
     pub(super) switch: bool,
+    /// By accesses of the switch: strong ones at system scope, which relaxed signals keep in order.
+    pub(super) strong: bool,
     /// The channels by port that carry it, by their places in the block's list.
     pub(super) ports: Vec<u32>,
     pub(super) lane: Lane,

@@ -415,19 +415,22 @@ impl Resolving<'_> {
                 let of = |side: &[Vec<(At, bool)>]| -> Vec<End> {
                     side.iter().flatten().map(|first| end(first, offset)).collect()
                 };
-                let (mut sources, dests) = (of(&sources), of(&dests));
+                let (mut sources, mut dests) = (of(&sources), of(&dests));
                 if form.packets_first && sources.len() > 1 {
                     sources.rotate_left(1);
                 }
                 let scratch = |end: &End| matches!(end, End::Plain(at) if at.buffer == Buffer::Scratch);
-                let switch = (switched(&op.sources) || switched(&op.dests))
+                let strong = switched(&op.sources) || switched(&op.dests);
+                // Packets that a switch brings back to where they come from are there.
+                dests.retain(|dest| !matches!(dest, End::Packet(_)) || !sources.contains(dest));
+                let switch = strong
                     && !sources.iter().chain(&dests).any(scratch)
                     && !dests.iter().any(|end| matches!(end, End::Packet(_)));
                 for end in sources.iter().chain(&dests) {
                     self.used(end, op.loc);
                 }
                 let (ports, lane) = (ports.clone(), lane(offset));
-                chunks.push(Chunk { sources, dests, switch, ports, lane, loc: op.loc });
+                chunks.push(Chunk { sources, dests, switch, strong, ports, lane, loc: op.loc });
             }
         }
         chunks

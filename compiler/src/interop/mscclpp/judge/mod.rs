@@ -81,6 +81,8 @@ struct Judge<'a> {
     races: Races,
     /// The calls, where several are judged.
     calls: Option<Calls>,
+    /// See [`own::OwnJudgement`].
+    trailing: bool,
     task: u32,
 }
 
@@ -97,6 +99,7 @@ impl<'a> Judge<'a> {
             edges: Vec::new(),
             races: Races::default(),
             calls: None,
+            trailing: false,
             task: 0,
         }
     }
@@ -108,11 +111,7 @@ impl<'a> Judge<'a> {
             let act = &plan.acts[act as usize];
             match &act.what {
                 What::Sync => {
-                    let block = &mut self.blocks[act.block];
-                    block.sync(act.block);
-                    if self.calls.is_none() {
-                        block.ported.clear();
-                    }
+                    self.sync(act.block);
                     continue;
                 }
                 What::Flush { channels, thread } => {
@@ -131,6 +130,15 @@ impl<'a> Judge<'a> {
         }
     }
 
+    fn sync(&mut self, block: usize) {
+        let state = &mut self.blocks[block];
+        state.sync(block);
+        match &self.calls {
+            Some(calls) => state.clock.reach(calls.strong(block), state.clock.done.phases[block]),
+            None => state.ported.clear(),
+        }
+    }
+
     fn flush(&mut self, block: usize, channels: &[u32], thread: Option<u32>) {
         let clocks = self.blocks[block].clock.done.phases.len();
         let BlockClock { ported, threads, .. } = &mut self.blocks[block];
@@ -146,7 +154,12 @@ impl<'a> Judge<'a> {
             let more = state.threads.get(&tick.thread);
             let port = tick.port && !state.ported.is_empty();
             let clock = match (tick.relaxed, more.is_some() || port) {
-                (true, _) => self.calls.as_ref().map(|calls| calls.begun(self.plan, block)),
+                (true, _) => self.calls.as_ref().map(|calls| {
+                    let mut clock = calls.begun(self.plan, block);
+                    let strong = calls.strong(block);
+                    clock.reach(strong, state.clock.done.phases[strong]);
+                    Rc::new(clock)
+                }),
                 (false, false) => Some(Rc::clone(&plain)),
                 (false, true) => {
                     let mut clock = state.clock.clone();
@@ -193,9 +206,12 @@ impl<'a> Judge<'a> {
     fn moved(&mut self, block: usize, chunk: &Chunk, locate: &impl Fn(At) -> Location) {
         let own = self.calls.is_some();
         let beside = own && !chunk.ports.is_empty();
-        let clocks = self.blocks[block].clock.done.phases.len();
-        // What goes on by itself has a clock that never advances.
-        let clock = if beside { clocks - 1 } else { block };
+        let clock = match &self.calls {
+            // What goes on by itself has a clock that never advances.
+            Some(_) if beside => self.blocks[block].clock.done.phases.len() - 1,
+            Some(calls) if chunk.strong => calls.strong(block),
+            _ => block,
+        };
         let stamp = Stamp {
             block,
             clock,

@@ -2,7 +2,8 @@
 //!
 //! A kernel begins when what its GPU ran before is over. So whoever knows that a kernel has begun, by a signal that may be
 //! relaxed or by a packet, knows that. When it ends, the GPU goes on with what uses `input` and `output`: all accesses of
-//! peers have to be known to be over to some thread of it by then. Scratch is used by the next call alone, or with two halves by
+//! peers have to be known to be over to some thread of it by then. Accesses by the switch are strong ones at system scope: a
+//! relaxed signal after them, as MSCCL++'s own plans have it, tells of them. Scratch is used by the next call alone, or with two halves by
 //! the one after it. Puts by port go on until a flush, or until a thread hears of their end from the peer.
 
 use super::clock::{Clock, Known, Stamp};
@@ -12,27 +13,32 @@ use crate::diagnostic::Diagnostic;
 use crate::interop::mscclpp::plan::{At, Plan};
 use crate::interop::mscclpp::run::PlanOrder;
 use crate::program::ids::{Buffer, Location, Rank};
-use std::rc::Rc;
 
 /// Judges calls in a row.
 pub(in crate::interop::mscclpp) fn own(
     plan: &Plan,
     order: &PlanOrder,
     locate: impl Fn(At) -> Location,
-) -> Vec<Diagnostic> {
-    let (blocks, gpus) = (plan.blocks.len(), plan.document.gpus.len());
-    // A clock for each block and for the begin of each kernel, and one that never advances.
-    let clocks = blocks + gpus + 1;
+) -> OwnJudgement {
+    let gpus = plan.document.gpus.len();
+    let clocks = clocks(plan);
     let double = plan.document.double;
-    let begun = vec![Rc::new(Clock::new(clocks)); gpus];
+    let begun = vec![Clock::new(clocks); gpus];
     let mut judge = Judge::new(plan, order, clocks);
-    judge.calls = Some(Calls { call: 0, double, begun });
+    judge.calls = Some(Calls { call: 0, double, strong: plan.blocks.len() + gpus, begun });
     for call in 0..if double { 3 } else { 2 } {
         judge.begin(call);
         judge.call(&locate);
         judge.end();
     }
-    judge.races.into_findings()
+    OwnJudgement { trailing: judge.trailing, findings: judge.races.into_findings() }
+}
+
+/// The judgement of calls in a row.
+pub(in crate::interop::mscclpp) struct OwnJudgement {
+    pub(in crate::interop::mscclpp) findings: Vec<Diagnostic>,
+    /// Puts by port may still read a GPU's own buffer when its kernel ends.
+    pub(in crate::interop::mscclpp) trailing: bool,
 }
 
 /// The calls that are judged.
@@ -41,14 +47,26 @@ pub(super) struct Calls {
     pub(super) call: u32,
     /// Scratch has two halves.
     double: bool,
+    /// The first clock of accesses by the switch.
+    strong: usize,
     /// The knowledge of each GPU when its kernel begins.
-    begun: Vec<Rc<Clock>>,
+    begun: Vec<Clock>,
+}
+
+/// A clock for each block, for the begin of each kernel, for each block's accesses by the switch, and one that never advances.
+fn clocks(plan: &Plan) -> usize {
+    2 * plan.blocks.len() + plan.document.gpus.len() + 1
 }
 
 impl Calls {
+    /// The clock of a block's accesses by the switch.
+    pub(super) fn strong(&self, block: usize) -> usize {
+        self.strong + block
+    }
+
     /// The knowledge of whoever knows that the kernel of a block has begun.
-    pub(super) fn begun(&self, plan: &Plan, block: usize) -> Rc<Clock> {
-        Rc::clone(&self.begun[plan.blocks[block].0.rank.0 as usize])
+    pub(super) fn begun(&self, plan: &Plan, block: usize) -> Clock {
+        self.begun[plan.blocks[block].0.rank.0 as usize].clone()
     }
 
     /// The half of a buffer that the call uses.
@@ -88,15 +106,14 @@ impl Judge<'_> {
             }
             if let Some(calls) = &mut self.calls {
                 calls.call = call;
-                calls.begun[gpu] = Rc::new(clock);
+                calls.begun[gpu] = clock;
             }
         }
     }
 
     /// The knowledge of all blocks of a GPU.
     fn joined(&self, gpu: Rank) -> Clock {
-        let clocks = self.plan.blocks.len() + self.plan.document.gpus.len() + 1;
-        let mut clock = Clock::new(clocks);
+        let mut clock = Clock::new(clocks(self.plan));
         let own = self.blocks.iter().zip(&self.plan.blocks).filter(|(_, (at, _))| at.rank == gpu);
         own.for_each(|(block, _)| clock.join(&block.clock));
         clock
@@ -105,7 +122,7 @@ impl Judge<'_> {
     /// All kernels of a call end, and what runs on their GPUs next uses their buffers.
     fn end(&mut self) {
         for block in 0..self.blocks.len() {
-            self.blocks[block].sync(block);
+            self.sync(block);
         }
         let clocks: Vec<Clock> =
             (0..self.plan.document.gpus.len()).map(|gpu| self.joined(Rank(gpu as u32))).collect();
@@ -120,7 +137,11 @@ impl Judge<'_> {
             let Some(clock) = clocks.get(rank.0 as usize) else { continue };
             let over = |stamp: &Stamp| clock.done.covers(stamp) || clock.read.covers(stamp);
             let store = cell.store.filter(|stamp| !clock.done.covers(stamp));
-            let read = cell.reads.iter().copied().find(|stamp| !over(stamp));
+            // A GPU's own put goes on reading what it puts; that is a remark.
+            let foreign =
+                |stamp: &Stamp| stamp.clock == stamp.block || self.plan.blocks[stamp.block].0.rank != rank;
+            let read = cell.reads.iter().copied().find(|stamp| !over(stamp) && foreign(stamp));
+            self.trailing |= cell.reads.iter().any(|stamp| !over(stamp) && !foreign(stamp));
             let late = store.map(|stamp| Access { stamp, stores: true });
             if let Some(access) = late.or(read.map(|stamp| Access { stamp, stores: false })) {
                 self.too_late(key.location, access);
