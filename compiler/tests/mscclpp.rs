@@ -1,8 +1,9 @@
 //! MSCCL++ JSON: what plans mean, and what is wrong with those that are.
 
 use quadrille_compiler::collective::Collective;
-use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics};
-use quadrille_compiler::interop::mscclpp;
+use quadrille_compiler::diagnostic::{Check, Diagnostic, Diagnostics, SourceFile};
+use quadrille_compiler::interop::msccl::Runtime;
+use quadrille_compiler::interop::{self, ExecutorVerdict, mscclpp};
 use quadrille_compiler::program::dtype::{DType, RedOp};
 
 const RING: &str = include_str!("../../tests/interop/ring_signals.json");
@@ -383,6 +384,167 @@ fn what_is_wrong_elsewhere_and_right_here() {
     ));
 }
 
+/// The verdict on MSCCL++'s own executor.
+fn executed(text: &str) -> ExecutorVerdict {
+    let source = SourceFile { path: "plan.json".into(), first_line: 1, text: text.into() };
+    interop::executed(&source, Runtime::Msccl).unwrap()
+}
+
+/// Asserts that Quadrille proves a plan, and that its own executor has findings of one check that say something.
+#[track_caller]
+fn wrong_elsewhere(text: &str, check: Check, says: &str) {
+    good(text);
+    let found = executed(text).findings;
+    let right = |finding: &Diagnostic| finding.check == check && finding.plain().contains(says);
+    assert!(!found.is_empty() && found.iter().all(right), "{says}: {found:#?}");
+}
+
+#[track_caller]
+fn right_elsewhere(text: &str) {
+    good(text);
+    let found = executed(text).findings;
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Every GPU reduces its half of a buffer on both, between `start` and `exit` of its thread block.
+fn halves(start: &[String], exit: &[String]) -> String {
+    pair("allreduce", "Simple", [2, 2, 0], |id| {
+        let both = [local("i", id), remote(0, id)];
+        let sum = moves("rres", "memory", &both, &both);
+        vec![[start, &[sum], exit].concat()]
+    })
+}
+
+#[test]
+fn kernels_begin_and_end() {
+    let met = |signal: &str, wait: &str| vec![nop(), on(signal, 0), on(wait, 0), nop()];
+    let (relaxed, strict) = (met("rlxsignal", "rlxwait"), met("signal", "wait"));
+    right_elsewhere(&halves(&relaxed, &strict));
+    wrong_elsewhere(&halves(&[], &strict), Check::EntryExit, "before the kernel of gpu");
+    wrong_elsewhere(&halves(&relaxed, &[]), Check::EntryExit, "may end before gpu");
+    wrong_elsewhere(&halves(&relaxed, &relaxed), Check::EntryExit, "that is not relaxed");
+    // Through the switch relaxed signals are enough.
+    let switched = |exit: &[String]| {
+        pair("allreduce", "Simple", [2, 2, 0], |id| {
+            let both = [switch(0, id)];
+            vec![[&relaxed[..], &[moves("glres", "switch", &both, &both)], exit].concat()]
+        })
+    };
+    right_elsewhere(&switched(&relaxed));
+    wrong_elsewhere(&switched(&[]), Check::EntryExit, "may end before gpu");
+    // Scratch is used by the next call again.
+    let once = |end: &[String]| {
+        reduce(|_| [&[put(), nop(), on("signal", 0), on("wait", 0), nop(), add()], end].concat())
+    };
+    wrong_elsewhere(&once(&[]), Check::DataRace, "in the call before");
+    right_elsewhere(&once(&relaxed_then_strict()));
+    // Packets too, unless they lie in two halves in turn. The same threads read a chunk and store it.
+    let packets = |double: bool| {
+        let text = pair("allreduce", "LL", [1, 1, 1], |_| {
+            let send = moves("ppkt", "memory", &[local("i", 0)], &[remote(2, 0)]);
+            let sum = moves("repkt", "memory", &[local("i", 0), local("s", 0)], &[local("i", 0)]);
+            vec![vec![send, sum]]
+        });
+        with(
+            &text,
+            "\"inplace\": true",
+            &format!("\"inplace\": true, \"use_double_scratch_buffer\": {double}"),
+        )
+    };
+    right_elsewhere(&packets(true));
+    wrong_elsewhere(&packets(false), Check::DataRace, "in the call before");
+}
+
+/// Signals and waits that order everything, behind a barrier of the block.
+fn relaxed_then_strict() -> Vec<String> {
+    vec![nop(), on("signal", 0), on("wait", 0), nop()]
+}
+
+#[test]
+fn puts_by_port_go_on() {
+    let port = |name: &str| on(name, 0).replace("memory", "port");
+    let text = |flush: bool| {
+        reduce(|_| {
+            let put = moves("put", "port", &[local("i", 0)], &[remote(2, 0)]);
+            let put = put.replace("\"channel_type\"", "\"channel_ids\": [0], \"channel_type\"");
+            // A port knows no relaxed signals.
+            let met = [port("rlxsignal"), port("rlxwait"), nop()];
+            let flush: Vec<String> = flush.then(|| port("flush")).into_iter().collect();
+            [&met[..], &[put, port("signal")], &flush, &[port("wait"), nop(), add()]].concat()
+        })
+    };
+    wrong_elsewhere(&text(false), Check::DataRace, "a put by port goes on by itself");
+    right_elsewhere(&text(true));
+    assert!(executed(&text(true)).remarks[0].contains("`flush`"));
+    // A port, and a switch, copy packets as they lie there.
+    let gather = |name: &str, channel: &str, to: String| {
+        pair("allgather", "LL", [1, 2, 2], |id| {
+            let send = moves(name, channel, &[local("o", id)], std::slice::from_ref(&to));
+            let take = moves("upkt", "memory", &[local("s", 1 - id)], &[local("o", 1 - id)]);
+            vec![vec![send], vec![take]]
+        })
+    };
+    rejected(&gather("ppkt", "port", remote(2, 0)), Check::Form, "ppkt", "`ppkt` has packets there");
+    rejected(
+        &gather("gstorepkt", "switch", switch(1, 0)),
+        Check::Form,
+        "gstorepkt",
+        "`gstorepkt` has packets",
+    );
+    let forwarded = |sync: &[String]| {
+        let text = pair("allgather", "LL", [1, 2, 2], |id| {
+            let keep = moves("cpkt", "memory", &[local("o", id)], &[local("s", id)]);
+            let send = moves("ppkt", "port", &[local("s", id)], &[remote(2, id)]);
+            let send = send.replace("\"channel_type\"", "\"channel_ids\": [0], \"channel_type\"");
+            let take = moves("upkt", "memory", &[local("s", 1 - id)], &[local("o", 1 - id)]);
+            vec![[&[keep], sync, &[send, take]].concat()]
+        });
+        with(&text, "\"inplace\": true", "\"inplace\": true, \"use_double_scratch_buffer\": true")
+    };
+    right_elsewhere(&forwarded(&[nop()]));
+    wrong_elsewhere(&forwarded(&[]), Check::DataRace, "nothing orders the store of packets");
+}
+
+#[test]
+fn what_mscclpp_executes_otherwise() {
+    let strict = relaxed_then_strict();
+    let started = halves(&strict, &strict);
+    // The rank of a local source, and scratch that plans share, are what its plans say.
+    let ranked = started.replace("\"type\": \"i\", \"index\"", "\"type\": \"i\", \"rank\": 0, \"index\"");
+    right_elsewhere(&ranked);
+    let reuse = with(PACKETS, "\"inplace\": true", "\"inplace\": true, \"reuse_resources\": true");
+    good(&reuse);
+    let remarks = executed(&reuse).remarks;
+    assert!(remarks.iter().any(|remark| remark.contains("64 MiB")), "{remarks:?}");
+    let max = started
+        .replace("\"channel_type\": \"memory\"}", "\"channel_type\": \"memory\", \"reduce_op\": \"max\"}");
+    let max = max.replace(
+        "[0], \"channel_type\": \"memory\", \"reduce_op\": \"max\"}",
+        "[0], \"channel_type\": \"memory\"}",
+    );
+    wrong_elsewhere(&max, Check::Translation, "adds in MSCCL++");
+    let many = |ops: usize| halves(&[&strict[..], &vec![nop(); ops - 9]].concat(), &strict);
+    right_elsewhere(&many(64));
+    wrong_elsewhere(&many(65), Check::Unsupported, "65 operations, and MSCCL++'s executor takes 64");
+    let barrier = |id: u32| {
+        let meet = format!("{{\"name\": \"barrier\", \"barrier_id\": {id}, \"num_threadblocks\": 1}}");
+        halves(&[&strict[..], &[meet]].concat(), &strict)
+    };
+    right_elsewhere(&barrier(15));
+    wrong_elsewhere(&barrier(16), Check::Unsupported, "has barriers 0 to 15");
+    let channels = |count: usize| {
+        let ids = |of: usize| (0..of).map(|_| "0".to_owned()).collect::<Vec<_>>().join(", ");
+        let list = "{\"channel_type\": \"memory\", \"channel_ids\": [0, 1]}";
+        started.replace(list, &format!("{{\"channel_type\": \"memory\", \"channel_ids\": [{}]}}", ids(count)))
+    };
+    right_elsewhere(&channels(16));
+    wrong_elsewhere(
+        &channels(17),
+        Check::Unsupported,
+        "17 channels in memory, and MSCCL++'s executor takes 16",
+    );
+}
+
 #[test]
 fn what_cannot_be_carried_out() {
     let simple = with(PACKETS, "\"LL\"", "\"Simple\"");
@@ -393,8 +555,6 @@ fn what_cannot_be_carried_out() {
         "\"dst_buff\": [{\"type\": \"s\", \"index\": 1",
     );
     assert!(wrong(&mixed).iter().any(|f| f.check == Check::Form && f.message.contains("lie in chunk 1")));
-    let reuse = with(PACKETS, "\"inplace\": true", "\"inplace\": true, \"reuse_resources\": true");
-    rejected(&reuse, Check::Unsupported, "reuse_resources", "`reuse_resources` with scratch");
     rejected(
         &with(RING, "\"allreduce\"", "\"custom\""),
         Check::Unsupported,

@@ -32,7 +32,7 @@ pub(super) fn executed(plan: &Plan, order: &PlanOrder) -> ExecutorVerdict {
     // Races of one call are those of every executor.
     if judge::judge(plan, order, |at| locate(&shape, at)).is_ok() {
         let own = judge::own(plan, order, |at| locate(&shape, at));
-        findings.extend(own.findings);
+        findings.extend(plan.named(own.findings));
         if own.trailing {
             let remark =
                 "puts by port may still read a GPU's own buffer when its kernel ends, without a flush";

@@ -27,7 +27,9 @@
 //!
 //! `export` goes the other way.
 //!
-//! Not carried out, and said so: what `test` and `custom` collectives compute, `reuse_resources` with scratch, packets in a
+//! `fits` judges what MSCCL++'s own executor does otherwise: its limits, and calls in a row.
+//!
+//! Not carried out, and said so: what `test` and `custom` collectives compute, packets in a
 //! pipeline, pipelines of different units, counters that are used in a pipeline and outside of it, `glre`.
 
 mod channel;
@@ -55,6 +57,7 @@ use crate::program::ProgramSetting;
 use crate::program::dtype::RedOp;
 use crate::program::kind::Shape;
 use crate::schedule::domain::Domain;
+use crate::verify;
 pub use export::export;
 use lay::Laid;
 use plan::Plan;
@@ -76,7 +79,7 @@ pub fn import(path: &str, text: &str) -> Result<Collective, Diagnostics> {
     let source = SourceFile { path: path.into(), first_line: 1, text: text.into() };
     let wrong = |list: Vec<Diagnostic>| Diagnostics { list: shown(list), source: Some(source.clone()) };
     let plan = document::read(text).and_then(resolve::resolve).map_err(wrong)?;
-    let order = run::order(&plan).map_err(wrong)?;
+    let order = run::order(&plan).map_err(|list| wrong(plan.named(list)))?;
     let document = &plan.document;
     let loc = document.loc;
     let blocks = document.gpus.iter().map(|gpu| gpu.blocks.len()).max().unwrap_or(1).max(1);
@@ -120,7 +123,7 @@ impl Import {
         let mut shape = Shape::new(plan.document.kind, ranks, plan.unit_chunks);
         shape.in_place = self.in_place;
         shape.scratch = plan.scratch;
-        lay::lay(plan, order, shape, &self.source).map_err(shown)
+        lay::lay(plan, order, shape, &self.source).map_err(|list| plan.named(shown(list)))
     }
 
     /// Why the plan is not for such calls.
@@ -145,7 +148,14 @@ impl Evaluate for Import {
     fn program(&self, _: &ProgramSetting) -> Result<Program, Vec<Diagnostic>> {
         match self.refused() {
             Some(refused) => Err(vec![refused]),
-            None => self.laid().map(|laid| laid.program),
+            None => {
+                let program = self.laid()?.program;
+                // What is wrong with it is told in the plan's chunks.
+                match self.plan.0.parts {
+                    1 => Ok(program),
+                    _ => verify::program(&program).map_err(|list| self.plan.0.named(list)).map(|()| program),
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! A plan whose names are resolved: what each thread block does, with which chunks and counters.
 
 use super::document::Document;
-use crate::diagnostic::Loc;
+use crate::diagnostic::{Diagnostic, Loc};
 use crate::program::dtype::RedOp;
 use crate::program::ids::{BlockId, Buffer, Rank};
 use std::ops::Range;
@@ -12,6 +12,8 @@ pub(super) struct Plan {
     pub(super) document: Document,
     /// Chunks of a unit, after groups of thread blocks have split them.
     pub(super) unit_chunks: u32,
+    /// Parts of each chunk of the file, which are the chunks here.
+    pub(super) parts: u32,
     /// Chunks of scratch that are used plainly.
     pub(super) scratch: u32,
     /// Bytes of a pipeline's unit.
@@ -22,6 +24,23 @@ pub(super) struct Plan {
     /// The acts of each block, with the block.
     pub(super) blocks: Vec<(BlockId, Range<usize>)>,
     pub(super) counters: Vec<Counter>,
+}
+
+impl Plan {
+    /// The findings, with what their chunks are in the file.
+    pub(super) fn named(&self, findings: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let parts = self.parts;
+        let name = |found: Diagnostic| {
+            match parts {
+            1 => found,
+            _ => found.note(format!(
+                "groups of thread blocks split each chunk of the plan into {parts} parts: chunk c here is part c % {parts} of \
+                 the plan's chunk c / {parts}"
+            )),
+        }
+        };
+        findings.into_iter().map(name).collect()
+    }
 }
 
 /// The action of a thread block at one point.

@@ -52,6 +52,7 @@ pub(super) fn resolve(document: Document) -> Result<Plan, Vec<Diagnostic>> {
     names.sort_unstable_by_key(|(_, number)| *number);
     Ok(Plan {
         unit_chunks: document.unit_chunks * parts as u32,
+        parts: parts as u32,
         scratch,
         unit: unit.map(|(bytes, _)| bytes),
         combines,
@@ -402,7 +403,11 @@ impl Resolving<'_> {
         };
         let lane = |offset: u64| Lane { sort: form.lanes, offset: offset as u32, size: size as u32 };
         let port = op.channel == Channel::Port;
-        let channels: Vec<u32> = op.ids.iter().filter(|_| port).map(|(id, _)| *id as u32).collect();
+        let mut channels: Vec<u32> = op.ids.iter().filter(|_| port).map(|(id, _)| *id as u32).collect();
+        if port && channels.is_empty() {
+            // Executors take the first.
+            channels.push(0);
+        }
         let mut chunks = Vec::new();
         let groups: Vec<(Firsts, Firsts)> = match form.apart {
             true => sources.into_iter().zip(dests).map(|(source, dest)| (vec![source], vec![dest])).collect(),

@@ -65,12 +65,15 @@ pub(super) fn direct(program: &Program) -> Direct {
 }
 
 impl Directing<'_> {
-    fn count(&mut self, slice: &Slice) -> u32 {
+    fn stored_times(&mut self, slice: &Slice) -> u32 {
         self.stored.get_mut(slice.at(0)).map_or(0, |count| *count)
     }
 
     fn op(&mut self, op: &Op) -> Move {
         let mut site = op.site;
+        // A rank that only passes a message on has it in scratch: the next one reads it there.
+        let passes_on = op.dests.iter().all(|dest| self.program.is_in_flight(dest));
+        let passes_on = passes_on && op.sources.len() == 1;
         let mut sources = Vec::with_capacity(op.sources.len());
         for source in &op.sources {
             if !self.program.is_in_flight(source) {
@@ -78,7 +81,8 @@ impl Directing<'_> {
                 continue;
             }
             let (copies, sender) = self.carried.get(&source.at(0)).cloned().unwrap_or_default();
-            let found = copies.into_iter().find(|(slice, then)| self.count(slice) == *then);
+            let valid = |(slice, then): &(Slice, u32)| !passes_on && self.stored_times(slice) == *then;
+            let found = copies.into_iter().find(valid);
             match found {
                 Some((slice, _)) => {
                     sources.push(slice);
@@ -94,7 +98,7 @@ impl Directing<'_> {
             }
         }
         let read = match sources[..] {
-            [source] => Some((source, self.count(&source))),
+            [source] => Some((source, self.stored_times(&source))),
             _ => None,
         };
         let (sent, stored): (Vec<Slice>, Vec<Slice>) =
@@ -104,8 +108,9 @@ impl Directing<'_> {
                 *count += 1;
             }
         }
-        let mut copies: Copies = stored.iter().map(|slice| (*slice, self.count(slice))).collect();
-        copies.extend(read);
+        let mut copies: Copies = stored.iter().map(|slice| (*slice, self.stored_times(slice))).collect();
+        // What is sent is read from the rank that sends it, and from none before.
+        copies.extend(read.filter(|(slice, _)| op.site.on.is_none_or(|on| on == slice.rank)));
         for message in sent {
             // Messages are of one chunk; of a longer one the count of the first chunk would not tell.
             let copies = if message.len == 1 { copies.clone() } else { Vec::new() };
