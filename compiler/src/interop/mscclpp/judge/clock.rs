@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct Known {
     /// Phases, by clock.
     pub(super) phases: Vec<u32>,
-    /// Tasks beyond, with their clock and phase.
+    /// Tasks beyond, with their clock and phase; ascending.
     tasks: Vec<Stamp>,
 }
 
@@ -35,12 +35,20 @@ impl Known {
     }
 
     pub(super) fn covers(&self, stamp: &Stamp) -> bool {
-        self.phases[stamp.clock] > stamp.phase || self.tasks.iter().any(|known| known.task == stamp.task)
+        self.phases[stamp.clock] > stamp.phase || self.place(stamp.task).is_ok()
+    }
+
+    /// The place of a task, or that where it is due.
+    fn place(&self, task: u32) -> Result<usize, usize> {
+        self.tasks.binary_search_by_key(&task, |known| known.task)
     }
 
     pub(super) fn add(&mut self, stamp: Stamp) {
-        if !self.covers(&stamp) {
-            self.tasks.push(stamp);
+        if self.phases[stamp.clock] > stamp.phase {
+            return;
+        }
+        if let Err(place) = self.place(stamp.task) {
+            self.tasks.insert(place, stamp);
         }
     }
 
@@ -49,8 +57,24 @@ impl Known {
             *known = (*known).max(*more);
         }
         let phases = &self.phases;
-        self.tasks.retain(|stamp| phases[stamp.clock] <= stamp.phase);
-        other.tasks.iter().for_each(|stamp| self.add(*stamp));
+        let beyond = |stamp: &Stamp| phases[stamp.clock] <= stamp.phase;
+        if other.tasks.iter().all(|stamp| !beyond(stamp) || self.place(stamp.task).is_ok()) {
+            self.tasks.retain(beyond);
+            return;
+        }
+        let mut tasks = Vec::with_capacity(self.tasks.len() + other.tasks.len());
+        let (mut own, mut others) = (self.tasks.iter().peekable(), other.tasks.iter().peekable());
+        loop {
+            let next = match (own.peek(), others.peek()) {
+                (Some(one), Some(two)) if one.task == two.task => others.next().and_then(|_| own.next()),
+                (Some(one), Some(two)) if one.task < two.task => own.next(),
+                (Some(_), None) => own.next(),
+                (_, Some(_)) => others.next(),
+                (None, None) => break,
+            };
+            tasks.extend(next.filter(|stamp| beyond(stamp)));
+        }
+        self.tasks = tasks;
     }
 }
 
