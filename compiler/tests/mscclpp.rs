@@ -546,6 +546,29 @@ fn what_mscclpp_executes_otherwise() {
 }
 
 #[test]
+fn copies_over_two_ranks_stay_two_as_rust() {
+    let plan = good(FORWARDED);
+    let text = interop::rust(&plan.program(3).unwrap(), &plan.options(), true).unwrap();
+    // Rank 1 passes on what rank 0 has sent to it, and rank 2 reads it there.
+    for says in ["scratch[1][1] = scratch[0][0];", "output[2][0] = scratch[1][1];"] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+}
+
+#[test]
+fn findings_name_the_chunks_of_groups() {
+    let says = "into 2 parts: chunk c here is part c % 2 of the plan's chunk c / 2";
+    let other = with(GROUPS, "{\"type\": \"i\", \"index\": 1", "{\"type\": \"i\", \"index\": 0");
+    let unordered = with(GROUPS, "{\"name\": \"barrier\", \"barrier_id\": 1, \"num_threadblocks\": 2},", "");
+    let unordered = with(&unordered, "{\"name\": \"barrier\", \"barrier_id\": 1, \"num_threadblocks\": 2},", "");
+    for text in [other, unordered] {
+        let list = wrong(&text);
+        assert!(list.iter().all(|found| found.plain().contains(says)), "{list:#?}");
+    }
+    assert!(executed(GROUPS).findings.iter().all(|found| found.plain().contains(says)));
+}
+
+#[test]
 fn what_cannot_be_carried_out() {
     let simple = with(PACKETS, "\"LL\"", "\"Simple\"");
     rejected(&simple, Check::Form, "pkt", "packets in a plan of protocol Simple");
