@@ -560,7 +560,8 @@ fn findings_name_the_chunks_of_groups() {
     let says = "into 2 parts: chunk c here is part c % 2 of the plan's chunk c / 2";
     let other = with(GROUPS, "{\"type\": \"i\", \"index\": 1", "{\"type\": \"i\", \"index\": 0");
     let unordered = with(GROUPS, "{\"name\": \"barrier\", \"barrier_id\": 1, \"num_threadblocks\": 2},", "");
-    let unordered = with(&unordered, "{\"name\": \"barrier\", \"barrier_id\": 1, \"num_threadblocks\": 2},", "");
+    let unordered =
+        with(&unordered, "{\"name\": \"barrier\", \"barrier_id\": 1, \"num_threadblocks\": 2},", "");
     for text in [other, unordered] {
         let list = wrong(&text);
         assert!(list.iter().all(|found| found.plain().contains(says)), "{list:#?}");
