@@ -37,6 +37,7 @@ mod document;
 mod export;
 mod fits;
 mod judge;
+mod lane;
 mod lay;
 mod most;
 mod ops;

@@ -1,7 +1,7 @@
 //! Operations as they stand in the file.
 
 use super::channel::{BUFFERS, Channel, MOST_CHUNKS};
-use super::plan::LaneSort;
+use super::lane::LaneSort;
 use super::reader::{Fields, Number, Reader};
 use crate::diagnostic::{Check, Loc};
 use crate::program::dtype::RedOp;

@@ -1,6 +1,7 @@
 //! A plan whose names are resolved: what each thread block does, with which chunks and counters.
 
 use super::document::Document;
+use super::lane::Lane;
 use crate::diagnostic::{Diagnostic, Loc};
 use crate::program::dtype::RedOp;
 use crate::program::ids::{BlockId, Buffer, Rank};
@@ -91,34 +92,6 @@ pub(super) struct Chunk {
     pub(super) ports: Vec<u32>,
     pub(super) lane: Lane,
     pub(super) loc: Loc,
-}
-
-/// The threads that touch the words of a chunk.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Lane {
-    pub(super) sort: LaneSort,
-    /// Chunks of the operation's range before it.
-    pub(super) offset: u32,
-    /// Chunks of the operation's range.
-    pub(super) size: u32,
-}
-
-/// The ways in which MSCCL++ shares the words of a range out to threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LaneSort {
-    /// Packet by packet.
-    Packets,
-    /// By 16 bytes, from the range's start on.
-    Sums,
-    /// By the alignment of its ends.
-    Copies,
-}
-
-impl Lane {
-    /// Returns true if the same thread touches the same words of a chunk.
-    pub(super) fn meets(&self, other: &Lane) -> bool {
-        self == other && self.sort != LaneSort::Copies
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,9 @@
 
 use super::channel::{Channel, MOST_CHUNKS};
 use super::document::{Document, Gpu};
+use super::lane::Lane;
 use super::ops::{Base, Form, Op, Ref, Sort};
-use super::plan::{Act, At, Chunk, Counter, End, Lane, Plan, Tick, What};
+use super::plan::{Act, At, Chunk, Counter, End, Plan, Tick, What};
 use crate::diagnostic::{Check, Diagnostic, Loc};
 use crate::interop::{MOST_MOVED, finding, out_of_bounds};
 use crate::program::dtype::RedOp;

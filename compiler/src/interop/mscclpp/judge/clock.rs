@@ -1,7 +1,7 @@
 //! Knowledge of accesses that are over: vector clocks by thread block, and single tasks beyond.
 
 use crate::diagnostic::Loc;
-use crate::interop::mscclpp::plan::Lane;
+use crate::interop::mscclpp::lane::Lane;
 use rustc_hash::FxHashMap;
 
 /// The accesses that are over.
