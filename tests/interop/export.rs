@@ -82,6 +82,7 @@ fn what_is_exported_is_imported_equal() {
         "multimem_two_shot_all_reduce",
         "channelled_reduce",
         "halo_exchange",
+        "inclusive_scan",
         "staged_ring_all_reduce",
     ];
     assert_eq!(refused, known);
