@@ -190,8 +190,14 @@ impl<'a> Evaluator<'a> {
             }
             findings.push(finding);
         }
-        findings.extend(stop.map(|Stop(finding)| *finding));
-        match self.recorder.finish() {
+        let finished = match stop {
+            None => self.recorder.finish(),
+            Some(Stop(finding)) => {
+                findings.push(*finding);
+                Err(self.recorder.stopped())
+            }
+        };
+        match finished {
             Ok(program) if findings.is_empty() => Ok(program),
             Ok(_) => Err(findings),
             Err(recorded) => {

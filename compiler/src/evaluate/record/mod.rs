@@ -239,18 +239,31 @@ impl Recorder {
     }
 
     /// The program, or what is wrong with its operations.
-    pub fn finish(mut self) -> Result<Program, Vec<Diagnostic>> {
-        self.program.shape.scratch += self.staging.chunks();
-        self.sort_statements();
-        let mut list = self.findings.finish();
+    pub fn finish(self) -> Result<Program, Vec<Diagnostic>> {
+        let (program, mut list) = self.recorded();
         if list.is_empty() {
             // A promise that is wrong leaves its chunks without one.
-            let Some(silent) = promise::silent(&self.program) else { return Ok(self.program) };
+            let Some(silent) = promise::silent(&program) else { return Ok(program) };
             list.push(silent);
         }
-        list.extend(verify::operations(&self.program).finish());
+        list.extend(verify::operations(&program).finish());
         in_source_order(&mut list);
         Err(list)
+    }
+
+    /// The findings on what was recorded before a run ended early. Nothing that is missing counts: the run may have come
+    /// to it later.
+    pub fn stopped(self) -> Vec<Diagnostic> {
+        let (program, mut list) = self.recorded();
+        list.extend(verify::operations(&program).finish());
+        in_source_order(&mut list);
+        list
+    }
+
+    fn recorded(mut self) -> (Program, Vec<Diagnostic>) {
+        self.program.shape.scratch += self.staging.chunks();
+        self.sort_statements();
+        (self.program, self.findings.finish())
     }
 
     /// Numbers the statements in source order.

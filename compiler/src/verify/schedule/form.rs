@@ -245,6 +245,12 @@ impl FormCheck<'_> {
                 }
                 return;
             }
+            if dests.contains(operand)
+                && let Some(slice) = operand.slices().find(|slice| slice.buffer == Buffer::Input)
+            {
+                self.breach(place, step, format_args!("stores {slice}; a call leaves its input as it is"));
+                return;
+            }
             if tiled && operand.len() > 1 {
                 self.breach(place, step, format_args!("moves {operand}, several chunks, tile by tile"));
                 return;
