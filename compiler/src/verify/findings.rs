@@ -127,7 +127,7 @@ fn with_params(settings: &[(u32, Diagnostic)]) -> String {
     texts.collect::<Vec<_>>().join("; ")
 }
 
-/// What stage 1 found in one setting of a collective.
+/// The findings of stage 1 in one setting of a collective.
 #[derive(Clone, Debug)]
 pub struct SettingFindings {
     /// The world size.

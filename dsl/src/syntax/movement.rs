@@ -1,7 +1,7 @@
 //! Statements that move data: assignments to chunks.
 
 use super::lift::attributes;
-use super::names::NO_ARITHMETIC;
+use super::outside::NO_ARITHMETIC;
 use super::parser::{BodyParser, Typed, text};
 use super::statement::buffer_root;
 use quadrille_compiler::body::{ChunksExpr, MoveSource, MoveStmt, RanksExpr, Type};

@@ -2,6 +2,7 @@
 
 use super::lift::attributes;
 use super::movement::unwrapped;
+use super::outside::NO_ARITHMETIC;
 use super::parser::{BodyParser, Finding, text};
 use super::statement::buffer_root;
 use quadrille_compiler::program::ids::Buffer;
@@ -50,10 +51,6 @@ const OPERATORS: [&str; 12] = [
 
 /// Names of means.
 const MEANS: [&str; 3] = ["avg", "average", "mean"];
-
-/// The help for arithmetic on the values of chunks.
-pub(super) const NO_ARITHMETIC: &str = "a collective moves and combines data; for a mean call it with the operator avg, \
-    for a factor on every input with premul_sum, and compute anything else before or after it";
 
 /// Names that SPMD programs have for the rank that they run on.
 const OWN_RANK: [&str; 6] = ["rank", "my_rank", "myrank", "rank_id", "me", "self"];

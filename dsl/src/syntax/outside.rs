@@ -3,6 +3,10 @@
 use super::parser::{BodyParser, text};
 use syn::{Expr, Item, Pat, Type};
 
+/// The help for arithmetic on the values of chunks.
+pub(super) const NO_ARITHMETIC: &str = "a collective moves and combines data; for a mean call it with the operator avg, \
+    for a factor on every input with premul_sum, and compute anything else before or after it";
+
 impl BodyParser {
     /// Reports an expression that is outside the language.
     pub(super) fn no_expression(&mut self, expr: &Expr) {

@@ -3,7 +3,7 @@
 //! A finite value is `magnitude * 2^scale`. Results carry a sticky bit: a lowest bit that is set if anything non-zero
 //! was cut off below it, which rounds like the exact value as long as more bits are kept than any format has.
 
-use crate::arithmetic::float::{FloatFormat, Round, pack};
+use crate::arithmetic::float::{PtxFloat, Round, pack};
 
 /// A value taken apart.
 #[derive(Clone, Copy, Debug)]
@@ -13,7 +13,7 @@ enum Unpacked {
     Finite { sign: bool, magnitude: u64, scale: i32 },
 }
 
-fn unpack(bits: u64, f: FloatFormat) -> Unpacked {
+fn unpack(bits: u64, f: PtxFloat) -> Unpacked {
     let sign = bits & f.sign_bit() != 0;
     let magnitude = bits & (f.sign_bit() - 1);
     if magnitude > f.finite {
@@ -30,19 +30,19 @@ fn unpack(bits: u64, f: FloatFormat) -> Unpacked {
     }
 }
 
-pub(crate) fn is_nan(bits: u64, f: FloatFormat) -> bool {
+pub(crate) fn is_nan(bits: u64, f: PtxFloat) -> bool {
     matches!(unpack(bits, f), Unpacked::Nan)
 }
 
 /// `pack` for magnitudes of 128 bits.
-fn pack_wide(sign: bool, magnitude: u128, scale: i32, f: FloatFormat, round: Round) -> u64 {
+fn pack_wide(sign: bool, magnitude: u128, scale: i32, f: PtxFloat, round: Round) -> u64 {
     let excess = 64u32.saturating_sub(magnitude.leading_zeros());
     let kept = (magnitude >> excess) as u64;
     let sticky = u64::from(magnitude & ((1 << excess) - 1) != 0);
     pack(sign, kept | sticky, scale + excess as i32, f, round)
 }
 
-fn infinite(sign: bool, f: FloatFormat) -> u64 {
+fn infinite(sign: bool, f: PtxFloat) -> u64 {
     u64::from(sign) * f.sign_bit() | f.infinity()
 }
 
@@ -56,7 +56,7 @@ fn shift_sticky(v: u128, by: u32) -> u128 {
 }
 
 /// `a * b + c`
-pub(crate) fn fma(a: u64, b: u64, c: u64, f: FloatFormat, round: Round) -> u64 {
+pub(crate) fn fma(a: u64, b: u64, c: u64, f: PtxFloat, round: Round) -> u64 {
     use Unpacked::{Finite, Infinite, Nan};
     let (a, b, c) = (unpack(a, f), unpack(b, f), unpack(c, f));
     let product =
@@ -89,7 +89,7 @@ pub(crate) fn fma(a: u64, b: u64, c: u64, f: FloatFormat, round: Round) -> u64 {
 type Term = (bool, u128, i32);
 
 /// The sum of two values of at most 106 bits each.
-fn sum(a: Term, b: Term, f: FloatFormat, round: Round) -> u64 {
+fn sum(a: Term, b: Term, f: PtxFloat, round: Round) -> u64 {
     let zero = |sign: bool| u64::from(sign) * f.sign_bit();
     match (a.1, b.1) {
         (0, 0) => return zero(if a.0 == b.0 { a.0 } else { round == Round::Down }),
@@ -118,7 +118,7 @@ fn sum(a: Term, b: Term, f: FloatFormat, round: Round) -> u64 {
     }
 }
 
-pub(crate) fn add(a: u64, b: u64, f: FloatFormat, round: Round) -> u64 {
+pub(crate) fn add(a: u64, b: u64, f: PtxFloat, round: Round) -> u64 {
     use Unpacked::{Finite, Infinite, Nan};
     match (unpack(a, f), unpack(b, f)) {
         (Nan, _) | (_, Nan) => f.nan,
@@ -130,17 +130,17 @@ pub(crate) fn add(a: u64, b: u64, f: FloatFormat, round: Round) -> u64 {
     }
 }
 
-pub(crate) fn sub(a: u64, b: u64, f: FloatFormat, round: Round) -> u64 {
+pub(crate) fn sub(a: u64, b: u64, f: PtxFloat, round: Round) -> u64 {
     if is_nan(b, f) { f.nan } else { add(a, b ^ f.sign_bit(), f, round) }
 }
 
-pub(crate) fn mul(a: u64, b: u64, f: FloatFormat, round: Round) -> u64 {
+pub(crate) fn mul(a: u64, b: u64, f: PtxFloat, round: Round) -> u64 {
     // Adding a zero of the product's sign changes nothing.
     let zero = (a ^ b) & f.sign_bit();
     fma(a, b, zero, f, round)
 }
 
-pub(crate) fn div(a: u64, b: u64, f: FloatFormat, round: Round) -> u64 {
+pub(crate) fn div(a: u64, b: u64, f: PtxFloat, round: Round) -> u64 {
     use Unpacked::{Finite, Infinite, Nan};
     let sign = (a ^ b) & f.sign_bit() != 0;
     match (unpack(a, f), unpack(b, f)) {
@@ -162,7 +162,7 @@ pub(crate) fn div(a: u64, b: u64, f: FloatFormat, round: Round) -> u64 {
     }
 }
 
-pub(crate) fn sqrt(a: u64, f: FloatFormat, round: Round) -> u64 {
+pub(crate) fn sqrt(a: u64, f: PtxFloat, round: Round) -> u64 {
     match unpack(a, f) {
         Unpacked::Nan | Unpacked::Infinite { sign: true } => f.nan,
         Unpacked::Infinite { .. } => a,

@@ -234,7 +234,7 @@ pub(crate) enum Round {
 
 /// A binary format: bits of exponent and of stored mantissa.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FloatFormat {
+pub(crate) struct PtxFloat {
     pub(crate) exponent: u32,
     pub(crate) mantissa: u32,
     /// The NaN that instructions give.
@@ -243,10 +243,10 @@ pub(crate) struct FloatFormat {
     pub(crate) finite: u64,
 }
 
-impl FloatFormat {
+impl PtxFloat {
     /// A format with infinities.
-    const fn ieee(exponent: u32, mantissa: u32, nan: u64) -> FloatFormat {
-        FloatFormat { exponent, mantissa, nan, finite: (((1 << exponent) - 1) << mantissa) - 1 }
+    const fn ieee(exponent: u32, mantissa: u32, nan: u64) -> PtxFloat {
+        PtxFloat { exponent, mantissa, nan, finite: (((1 << exponent) - 1) << mantissa) - 1 }
     }
 
     pub(crate) fn sign_bit(self) -> u64 {
@@ -270,17 +270,17 @@ impl FloatFormat {
     }
 }
 
-pub(crate) const F16: FloatFormat = FloatFormat::ieee(5, 10, NAN16 as u64);
-pub(crate) const BF16: FloatFormat = FloatFormat::ieee(8, 7, NAN16 as u64);
-pub(crate) const TF32: FloatFormat = FloatFormat::ieee(8, 10, 0x3_ffff);
-pub(crate) const F32: FloatFormat = FloatFormat::ieee(8, 23, NAN32 as u64);
-pub(crate) const F64: FloatFormat = FloatFormat::ieee(11, 52, 0x7fff_ffff_ffff_ffff);
-pub(crate) const E5M2: FloatFormat = FloatFormat::ieee(5, 2, 0x7f);
+pub(crate) const F16: PtxFloat = PtxFloat::ieee(5, 10, NAN16 as u64);
+pub(crate) const BF16: PtxFloat = PtxFloat::ieee(8, 7, NAN16 as u64);
+pub(crate) const TF32: PtxFloat = PtxFloat::ieee(8, 10, 0x3_ffff);
+pub(crate) const F32: PtxFloat = PtxFloat::ieee(8, 23, NAN32 as u64);
+pub(crate) const F64: PtxFloat = PtxFloat::ieee(11, 52, 0x7fff_ffff_ffff_ffff);
+pub(crate) const E5M2: PtxFloat = PtxFloat::ieee(5, 2, 0x7f);
 /// "Open Compute Project 8-bit floating point specification": one NaN a sign, no infinities.
-pub(crate) const E4M3: FloatFormat = FloatFormat { exponent: 4, mantissa: 3, nan: 0x7f, finite: 0x7e };
+pub(crate) const E4M3: PtxFloat = PtxFloat { exponent: 4, mantissa: 3, nan: 0x7f, finite: 0x7e };
 
 /// The format of a single value.
-pub(crate) fn format(ty: Ty) -> Option<FloatFormat> {
+pub(crate) fn format(ty: Ty) -> Option<PtxFloat> {
     Some(match ty {
         Ty::F16 => F16,
         Ty::Bf16 => BF16,
@@ -294,7 +294,7 @@ pub(crate) fn format(ty: Ty) -> Option<FloatFormat> {
 }
 
 /// f64 -> bits of `format`, rounded once.
-pub(crate) fn narrow(v: f64, format: FloatFormat, round: Round) -> u64 {
+pub(crate) fn narrow(v: f64, format: PtxFloat, round: Round) -> u64 {
     let sign = v.is_sign_negative();
     if v.is_nan() {
         return format.nan;
@@ -312,8 +312,8 @@ pub(crate) fn narrow(v: f64, format: FloatFormat, round: Round) -> u64 {
 }
 
 /// `(-1)^sign * magnitude * 2^scale` as bits of `format`, rounded once.
-pub(crate) fn pack(sign: bool, magnitude: u64, scale: i32, format: FloatFormat, round: Round) -> u64 {
-    let FloatFormat { exponent, mantissa, .. } = format;
+pub(crate) fn pack(sign: bool, magnitude: u64, scale: i32, format: PtxFloat, round: Round) -> u64 {
+    let PtxFloat { exponent, mantissa, .. } = format;
     let top = u64::from(sign) << (exponent + mantissa);
     if magnitude == 0 {
         return top;

@@ -2,7 +2,7 @@
 //! The forms that ordinary code consists of have entries in the tables of `alu`.
 
 use crate::arithmetic::exact;
-use crate::arithmetic::float::{F32, F64, FloatFormat, Round, format, narrow};
+use crate::arithmetic::float::{F32, F64, PtxFloat, Round, format, narrow};
 use crate::arithmetic::types::Ty;
 use crate::registers::{Bank, Reg, Regs, lanes};
 
@@ -86,12 +86,12 @@ impl FloatOp {
         }
     }
 
-    fn flushed(&self, f: FloatFormat, bits: u64) -> u64 {
+    fn flushed(&self, f: PtxFloat, bits: u64) -> u64 {
         if self.flush && f.is_subnormal(bits) { bits & f.sign_bit() } else { bits }
     }
 
     /// The result for one value of each source, in the format of `ty`.
-    pub(crate) fn value(&self, f: FloatFormat, a: u64, b: u64, c: u64) -> u64 {
+    pub(crate) fn value(&self, f: PtxFloat, a: u64, b: u64, c: u64) -> u64 {
         let round = self.round;
         let (a, b, c) = (self.flushed(f, a), self.flushed(f, b), self.flushed(f, c));
         let result = match self.kind {
@@ -113,7 +113,7 @@ impl FloatOp {
         finish(self.flushed(f, result), f, self.saturate, self.relu)
     }
 
-    fn extreme(&self, f: FloatFormat, a: u64, b: u64, c: u64) -> u64 {
+    fn extreme(&self, f: PtxFloat, a: u64, b: u64, c: u64) -> u64 {
         let sign = (a ^ b) & f.sign_bit();
         let magnitude = |v: u64| if self.abs { v & !f.sign_bit() } else { v };
         let two = |x: u64, y: u64| match (exact::is_nan(x, f), exact::is_nan(y, f)) {
@@ -150,7 +150,7 @@ impl FloatOp {
 }
 
 /// Saturation of a result: `.sat` clamps to [0, 1] and NaN to 0, `.relu` clamps negative values to 0.
-pub(crate) fn finish(bits: u64, f: FloatFormat, saturate: bool, relu: bool) -> u64 {
+pub(crate) fn finish(bits: u64, f: PtxFloat, saturate: bool, relu: bool) -> u64 {
     let negative = bits & f.sign_bit() != 0;
     if exact::is_nan(bits, f) {
         return if saturate { 0 } else { bits };
@@ -161,12 +161,12 @@ pub(crate) fn finish(bits: u64, f: FloatFormat, saturate: bool, relu: bool) -> u
     if saturate { bits.min(one(f)) } else { bits }
 }
 
-fn one(f: FloatFormat) -> u64 {
+fn one(f: PtxFloat) -> u64 {
     ((1 << (f.exponent - 1)) - 1) << f.mantissa
 }
 
 /// Value of bits of a format up to f32; exact.
-pub(crate) fn value(bits: u64, f: FloatFormat) -> f64 {
+pub(crate) fn value(bits: u64, f: PtxFloat) -> f64 {
     if exact::is_nan(bits, f) {
         return f64::NAN;
     }

@@ -1,6 +1,6 @@
 //! `cvt` in its general form, a lane at a time.
 
-use crate::arithmetic::float::{FloatFormat, TF32, format, narrow, pack, to_integer};
+use crate::arithmetic::float::{PtxFloat, TF32, format, narrow, pack, to_integer};
 use crate::arithmetic::float_ops;
 use crate::arithmetic::types::Ty;
 use crate::isa::Convert;
@@ -81,12 +81,12 @@ pub(crate) fn convert(c: &Convert, bits: u64) -> u64 {
     }
 }
 
-fn clamp_finite(value: f64, to: FloatFormat) -> f64 {
+fn clamp_finite(value: f64, to: PtxFloat) -> f64 {
     let limit = float_ops::value(to.finite, to);
     if value.is_nan() { value } else { value.clamp(-limit, limit) }
 }
 
-fn finish(c: &Convert, to: FloatFormat, bits: u64) -> u64 {
+fn finish(c: &Convert, to: PtxFloat, bits: u64) -> u64 {
     let bits = float_ops::finish(bits, to, c.saturate, c.relu);
     match c.to {
         // A tf32 is an f32 whose last bits are 0; its NaN is that of f32.

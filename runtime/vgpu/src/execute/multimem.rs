@@ -1,7 +1,7 @@
 //! `multimem`: one address stands for the same bytes of several ranks' allocations. Values are combined in the order
 //! of the ranks.
 
-use crate::arithmetic::float::{FloatFormat, Round, format, narrow};
+use crate::arithmetic::float::{PtxFloat, Round, format, narrow};
 use crate::arithmetic::float_ops;
 use crate::arithmetic::float_ops::{FloatKind, FloatOp};
 use crate::arithmetic::types::Ty;
@@ -228,8 +228,8 @@ fn combine(m: &Multimem, values: &[u64]) -> u64 {
 /// Combines values in a format that is as wide as theirs or wider, and rounds the result to theirs.
 fn reduce(
     op: AtomOp,
-    (element, f): (Ty, FloatFormat),
-    (sums, wide): (Ty, FloatFormat),
+    (element, f): (Ty, PtxFloat),
+    (sums, wide): (Ty, PtxFloat),
     values: impl Iterator<Item = u64>,
 ) -> u64 {
     let kind = match op {
@@ -257,7 +257,7 @@ fn reduce(
 }
 
 /// Sums of 8-bit floats do not overflow: they end at the largest finite value.
-fn saturated(value: f64, f: FloatFormat) -> u64 {
+fn saturated(value: f64, f: PtxFloat) -> u64 {
     let limit = float_ops::value(f.finite, f);
     narrow(if value.is_nan() { value } else { value.clamp(-limit, limit) }, f, Round::Nearest)
 }

@@ -102,13 +102,13 @@ pub(crate) struct FoundValue {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ValueHistory {
+pub(crate) struct LocationHistory {
     locations: FxHashMap<MemoryLocation, TrackedLocation>,
     /// The sizes of all of them: powers of two, added.
     sizes: u64,
 }
 
-impl ValueHistory {
+impl LocationHistory {
     /// Returns true if the location is known with this size.
     pub(crate) fn knows(&self, at: MemoryLocation, bytes: u64) -> bool {
         self.locations.get(&at).is_some_and(|l| l.bytes == bytes)

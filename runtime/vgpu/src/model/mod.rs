@@ -28,7 +28,7 @@ use asynchronous::Asynchronous;
 pub(crate) use asynchronous::{Extent, ModelCopy};
 pub(crate) use clocks::WarpId;
 use clocks::{Clocks, ReleaseMessage};
-use history::{FoundValue, LocationReader, Mark, ValueHistory};
+use history::{FoundValue, LocationHistory, LocationReader, Mark};
 pub(crate) use knowledge::{LaunchId, Proxy, ThreadKnowledge};
 pub use packets::PacketLayout;
 use packets::Packets;
@@ -147,7 +147,7 @@ pub(crate) struct Model {
     check: ModelCheck,
     clocks: Clocks,
     shadow: Shadow,
-    history: ValueHistory,
+    history: LocationHistory,
     packets: Packets,
     asynchronous: Asynchronous,
     random: Random,
@@ -179,7 +179,7 @@ impl Model {
             check,
             clocks: Clocks::new(ranks),
             shadow: Shadow::default(),
-            history: ValueHistory::default(),
+            history: LocationHistory::default(),
             packets: Packets::default(),
             asynchronous: Asynchronous::default(),
             random: Random::new(seed ^ 0x6d65_6d6f_7279),

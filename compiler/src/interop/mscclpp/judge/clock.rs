@@ -25,7 +25,7 @@ pub(super) struct Stamp {
     /// The call among those that are judged.
     pub(super) call: u32,
     pub(super) loc: Loc,
-    /// Which threads make it.
+    /// The threads that make it.
     pub(super) lane: Lane,
 }
 
