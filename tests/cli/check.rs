@@ -185,7 +185,7 @@ fn a_file_of_several_is_judged_whole_and_one_of_them_by_itself() {
             "#[collective(all_reduce, ranks = [2])]\nfn {name}() {{ output[..][0] = reduce(input[..][0]); }}\n"
         )
     };
-    let folder = folder_with(&format!("{}{}", right("first"), right("second")));
+    let folder = folder_with(format!("{}{}", right("first"), right("second")));
     let ran = in_folder(&folder, "check file.rs").succeeds();
     for head in ["first: all_reduce", "second: all_reduce"] {
         assert!(ran.stdout.contains(head), "{ran:?}");
@@ -197,7 +197,7 @@ fn a_file_of_several_is_judged_whole_and_one_of_them_by_itself() {
     in_folder(&folder, "run file.rs")
         .fails(2, &["file.rs has several collectives", "name one", "file.rs::second"]);
     // Findings on the other one do not count.
-    let folder = folder_with(&format!("{wrong}{}", right("second")));
+    let folder = folder_with(format!("{wrong}{}", right("second")));
     in_folder(&folder, "check file.rs::second").succeeds();
     in_folder(&folder, "check file.rs::wrong").fails(1, &["nothing here is called `y`"]);
     in_folder(&folder, "check file.rs").fails(1, &["nothing here is called `y`"]);
