@@ -322,6 +322,15 @@ fn advice() {
     }
 }
 
+/// A name beyond all measure is compared with no other: two of a megabyte each would take hours.
+#[test]
+fn endless_names_get_no_advice() {
+    let long = "a".repeat(1 << 20);
+    let findings = one(&body(&format!("let {long} = 1;\nlet x = {long}b;"))).expect_err("an unknown name");
+    assert_eq!(findings.list.len(), 1);
+    assert_eq!(findings.list[0].help, None);
+}
+
 /// A misspelt option or key is answered with the nearest name, and what it was meant to give is not also called missing.
 #[test]
 fn nearest_names() {

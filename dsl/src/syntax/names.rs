@@ -231,13 +231,18 @@ impl BodyParser {
     }
 }
 
+/// The longest name that is compared with others, in bytes: the comparison takes as long as the product of two lengths.
+const LONGEST_COMPARED: usize = 128;
+
 /// The name that is most like `name`, if it is so like that it was meant.
 pub(super) fn nearest<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let lower = name.to_lowercase();
     // A third of the letters may differ, but of a short name none.
     let most = name.chars().count() / 3;
+    let short = |name: &str| name.len() <= LONGEST_COMPARED;
     names
         .into_iter()
+        .filter(|known| short(name) && short(known))
         .map(|known| (strsim::osa_distance(&lower, &known.to_lowercase()), known))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
