@@ -187,7 +187,7 @@ fn a_file_that_gives_no_collective_is_bad_usage() {
     line(&format!("check {RING}::none")).fails(2, &["no collective `none`", "it has ring_all_reduce"]);
     let folder = folder_with(PAIR);
     let several = ["several collectives", "file.rs::first", "file.rs::second"];
-    for subcommand in ["check file.rs", "run file.rs", "compile file.rs -o out"] {
+    for subcommand in ["sim file.rs", "run file.rs", "compile file.rs -o out"] {
         in_folder(&folder, subcommand).fails(2, &several);
     }
     in_folder(&folder, "check file.rs::third").fails(2, &["no collective `third`", "it has first, second"]);

@@ -194,7 +194,8 @@ impl Assignment<'_> {
             let block = free(false).or_else(|| free(true)).or_else(|| {
                 let turn = overflow.entry(channel).or_default();
                 *turn += 1;
-                serving.cycle().nth(*turn - 1)
+                // Blocks are few and tasks many: each turn starts over instead of counting all before it.
+                serving.clone().nth((*turn - 1) % serving.clone().count().max(1))
             });
             let block = block.unwrap_or(0);
             taken[block as usize] = true;
