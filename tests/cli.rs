@@ -194,7 +194,8 @@ fn a_file_that_gives_no_collective_is_bad_usage() {
     assert_eq!(entries(folder.path()), ["file.rs"]);
     let folder = folder_with(b"fn f() {} // \xff");
     in_folder(&folder, "check file.rs").fails(2, &["not UTF-8", "byte 13"]);
-    let folder = folder_with("");
+    in_folder(&folder_with(""), "check file.rs").fails(2, &["file.rs is empty", "a Rust source"]);
+    let folder = folder_with("// nothing");
     in_folder(&folder, "check file.rs").fails(2, &["has no #[collective] fn"]);
     // 17 MiB that take no room on the disk.
     std::fs::File::create(folder.path().join("huge.rs")).unwrap().set_len(17 << 20).unwrap();
